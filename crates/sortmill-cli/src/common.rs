@@ -1,0 +1,146 @@
+//! What several commands share: flags for formats and back ends, signals, telling an error.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use sortmill::error::{Error, ErrorKind, Result};
+use sortmill::io::{Host, RingKind};
+use sortmill::job::Input;
+use sortmill::order::{Format, KeyPart, Number};
+use sortmill::queue::Stop;
+
+/// How records lie in the input and what they are ordered by.
+#[derive(Args)]
+pub struct Shape {
+    /// How records lie in the input: `lines`, or `fixed:SIZE` for records of SIZE bytes
+    #[arg(long, value_name = "FORMAT", default_value = "lines", value_parser = parse_format)]
+    pub format: Format,
+
+    /// Part of the key of fixed records: OFFSET:LENGTH in bytes, then any of `:r` (reversed),
+    /// `:unsigned`, `:signed`, `:float` and `:le`, `:be` (byte order of numbers; be if not said).
+    /// Several parts, the most significant first; none is the whole record
+    #[arg(long = "key", value_name = "OFFSET:LENGTH", value_parser = parse_key)]
+    pub keys: Vec<KeyPart>,
+}
+
+/// Which back end moves the bytes.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Io {
+    /// io_uring where the kernel allows it, else threads
+    Auto,
+    /// io_uring or an error
+    Uring,
+    /// Threads with pread and pwrite
+    Posix,
+}
+
+/// The machine's flags.
+#[derive(Args)]
+pub struct Machine {
+    /// Which back end moves the bytes
+    #[arg(long, value_enum, default_value = "auto")]
+    pub io: Io,
+
+    /// Go through the page cache even where direct I/O is possible
+    #[arg(long)]
+    pub no_direct: bool,
+}
+
+impl Machine {
+    /// The machine, as the flags want it.
+    pub fn open(&self) -> Result<Host> {
+        let kind = match self.io {
+            Io::Auto => RingKind::Auto,
+            Io::Uring => RingKind::Uring,
+            Io::Posix => RingKind::Posix,
+        };
+        Host::new(kind, !self.no_direct).map_err(|error| {
+            Error::new(ErrorKind::Io, "starting io_uring", error.to_string())
+                .hint("This kernel or container forbids it; --io posix works everywhere.")
+        })
+    }
+}
+
+/// The files named on the command line; none, or `-`, is standard input.
+pub fn inputs(files: &[PathBuf]) -> Vec<Input> {
+    if files.is_empty() {
+        return vec![Input::Stdin];
+    }
+    files
+        .iter()
+        .map(|file| match file.as_os_str() == "-" {
+            true => Input::Stdin,
+            false => Input::Path(file.clone()),
+        })
+        .collect()
+}
+
+/// A switch that SIGINT and SIGTERM throw, so that a job ends cleanly. A second signal ends the process.
+pub fn stop_on_signals() -> Stop {
+    let stop = Stop::new();
+    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+    if let Ok(mut arrived) = signal_hook::iterator::Signals::new(signals) {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
+            let mut count = 0;
+            for signal in arrived.forever() {
+                count += 1;
+                stop.interrupt();
+                if count > 1 {
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+            }
+        });
+    }
+    stop
+}
+
+/// Says what went wrong on stderr.
+pub fn tell(error: &Error) -> ExitCode {
+    eprintln!("sortmill: {error}");
+    ExitCode::from(2)
+}
+
+fn parse_format(text: &str) -> std::result::Result<Format, String> {
+    if text == "lines" {
+        return Ok(Format::Lines);
+    }
+    let size = text
+        .strip_prefix("fixed:")
+        .ok_or("the formats are lines and fixed:SIZE")?;
+    match size.parse() {
+        Ok(bytes) if bytes > 0 => Ok(Format::Fixed(bytes)),
+        _ => Err(format!("{size:?} is no record size in bytes, from 1 to {}", u32::MAX)),
+    }
+}
+
+fn parse_key(text: &str) -> std::result::Result<KeyPart, String> {
+    let mut words = text.split(':');
+    let mut number = |what: &str| -> std::result::Result<u32, String> {
+        let word = words.next().unwrap_or_default();
+        word.parse()
+            .map_err(|_| format!("{word:?} is no {what} in bytes; a key is OFFSET:LENGTH"))
+    };
+    let (offset, bytes) = (number("offset")?, number("length")?);
+    let mut part = KeyPart::plain(offset, bytes);
+    for word in words {
+        match word {
+            "r" | "reversed" => part.reversed = true,
+            "u" | "unsigned" => part.number = Number::Unsigned,
+            "s" | "signed" => part.number = Number::Signed,
+            "f" | "float" => part.number = Number::Float,
+            "le" => part.little_endian = true,
+            "be" => part.little_endian = false,
+            _ => {
+                return Err(format!(
+                    "{word:?} is not one of r, unsigned, signed, float, le, be"
+                ));
+            }
+        }
+    }
+    if part.little_endian && part.number == Number::Bytes {
+        return Err("a byte order needs unsigned, signed or float".into());
+    }
+    Ok(part)
+}

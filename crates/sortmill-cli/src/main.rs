@@ -1,0 +1,38 @@
+//! The `sortmill` command: a table of contents. Each command has a file of its own.
+//!
+//! stdout is data, stderr is words. Exit 0: done; 1: compared and found out of order; 2: anything else.
+
+mod common;
+mod report;
+mod size;
+mod sort;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Sorts, groups and reduces data far larger than memory at the speed of the disks.
+#[derive(Parser)]
+#[command(name = "sortmill", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Sort(sort::Sort),
+    Report(report::Report),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Sort(sort) => sort.run(),
+        Command::Report(report) => report.run(),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => common::tell(&error),
+    }
+}

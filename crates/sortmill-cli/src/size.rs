@@ -1,0 +1,99 @@
+//! The one parser of sizes.
+//!
+//! `K M G T P` and `KiB MiB GiB TiB PiB` are powers of 1024, as GNU's tools have them; `KB MB GB TB PB` are
+//! powers of 1000; `b` and `B` are bytes. Upper and lower case count alike, but for `kB` meaning what `KB`
+//! does; a space may stand before the unit, a fraction before that. A plain number is bytes where Sortmill
+//! asks (`--memory`). `%` is a part of all memory.
+
+/// A size as it was given.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Size {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of the machine's memory.
+    Percent(f64),
+}
+
+impl Size {
+    /// In bytes, where all is `total` bytes.
+    pub fn of(self, total: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => (total as f64 * percent / 100.0) as u64,
+        }
+    }
+}
+
+/// Reads a size.
+pub fn parse(text: &str) -> Result<Size, String> {
+    let trimmed = text.trim();
+    let digits = trimmed
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(trimmed.len());
+    let (number, unit) = (&trimmed[..digits], trimmed[digits..].trim_start());
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("{text:?} is no size; try 2GiB, 500MB or 25%"))?;
+    if unit == "%" {
+        return match value > 0.0 && value <= 100.0 {
+            true => Ok(Size::Percent(value)),
+            false => Err(format!("{text:?} is not between 0% and 100%")),
+        };
+    }
+    let factor = factor(&unit.to_ascii_lowercase())
+        .ok_or_else(|| format!("{unit:?} is no unit of size; try K, M, G, GiB or GB"))?;
+    let bytes = match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(factor),
+        Err(_) => Some((value * factor as f64) as u64).filter(|_| value * (factor as f64) < 1.8e19),
+    };
+    bytes
+        .map(Size::Bytes)
+        .ok_or_else(|| format!("{text:?} is more than can be counted"))
+}
+
+fn factor(unit: &str) -> Option<u64> {
+    if unit.is_empty() || unit == "b" {
+        return Some(1);
+    }
+    let power = "kmgtpe".find(unit.chars().next()?)? as u32 + 1;
+    match &unit[1..] {
+        "" | "i" | "ib" => 1024u64.checked_pow(power),
+        "b" => 1000u64.checked_pow(power),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_as_people_write_them() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("123", 123),
+            ("123b", 123),
+            ("2G", 2 << 30),
+            ("2g", 2 << 30),
+            ("2GiB", 2 << 30),
+            ("2 GiB", 2 << 30),
+            ("2gib", 2 << 30),
+            ("2GB", 2_000_000_000),
+            ("1.5K", 1536),
+            ("0.5MB", 500_000),
+            ("64k", 65536),
+            ("1T", 1 << 40),
+        ] {
+            assert_eq!(parse(text), Ok(Size::Bytes(bytes)), "{text}");
+        }
+        assert_eq!(parse("25%"), Ok(Size::Percent(25.0)));
+        assert_eq!(parse("25%").unwrap().of(400), 100);
+    }
+
+    #[test]
+    fn what_is_no_size() {
+        for text in ["", "G", "2X", "2GiBs", "-1", "1..2", "0%", "101%", "99999999999G", "1e3", "NaN"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

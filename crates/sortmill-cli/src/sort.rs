@@ -1,0 +1,126 @@
+//! `sortmill sort`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use sortmill::error::{Error, ErrorKind, Result};
+use sortmill::io::Os;
+use sortmill::job::{Job, Output};
+use sortmill::report::plan_lines;
+use sortmill::run;
+
+use crate::common::{Machine, Shape, inputs, stop_on_signals};
+use crate::size::{self, Size};
+
+/// Sort records of files or standard input
+#[derive(Args)]
+pub struct Sort {
+    /// Files to sort, in the order in which equal records come out; `-` or none is standard input
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    shape: Shape,
+
+    /// Write to FILE instead of standard output; may be an input. It appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Use at most so much memory: 2GiB, 2G (the same), 2GB (2,000,000,000 bytes), 25%. Default: half of
+    /// what the machine or the cgroup has left
+    #[arg(short = 'S', long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<Size>,
+
+    /// Folder for temporary files. Default: $TMPDIR unless that is in memory, else the output's folder
+    #[arg(short = 'T', long, value_name = "DIR")]
+    temp: Option<PathBuf>,
+
+    /// Threads that compute. Default: one per core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Read the output again from the device before it gets its name. Default: if it is also an input
+    #[arg(long, overrides_with = "no_verify")]
+    verify: bool,
+
+    /// Do not, even if it is
+    #[arg(long)]
+    no_verify: bool,
+
+    /// Ignore what is appended to an input after the start
+    #[arg(long)]
+    as_of_start: bool,
+
+    /// Leave out up to N bad records (cut off, or too long for the memory) and count them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_bad: u64,
+
+    /// Print the plan and stop: sizes, partitions, memory, temporary space, passes
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print the plan before, and the whole report after
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// No report on stderr
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Write the report to FILE as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl Sort {
+    /// Runs the command.
+    pub fn run(self) -> Result<ExitCode> {
+        let os = self.machine.open()?;
+        let job = self.job(&os);
+        let stop = stop_on_signals();
+        let prepared = run::prepare(&job, &os)?;
+        if self.dry_run || self.verbose {
+            let temp = prepared.temp.display();
+            eprint!("{}temporary folder {temp}\n", plan_lines(&prepared.plan));
+        }
+        if self.dry_run {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let report = run::sort_prepared(&job, prepared, &os, &stop)?;
+        if let Some(path) = &self.report {
+            std::fs::write(path, report.to_json()).map_err(|error| {
+                Error::new(ErrorKind::Io, "writing the report", error.to_string()).at(path)
+            })?;
+        }
+        if self.verbose {
+            eprint!("{}", report.details());
+        } else if !self.quiet {
+            eprint!("{}", report.summary());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn job(&self, os: &dyn Os) -> Job {
+        let output = match &self.output {
+            Some(path) if path.as_os_str() != "-" => Output::Path(path.clone()),
+            _ => Output::Stdout,
+        };
+        let mut job = Job::new(inputs(&self.files), output, self.shape.format);
+        job.keys.clone_from(&self.shape.keys);
+        let total = os.machine().memory_bytes_total;
+        job.memory_bytes = self.memory.map(|size| size.of(total));
+        job.temp.clone_from(&self.temp);
+        job.threads = self.threads.map(usize::from);
+        job.verify = match (self.verify, self.no_verify) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        job.as_of_start = self.as_of_start;
+        job.skip_bad = self.skip_bad;
+        job
+    }
+}

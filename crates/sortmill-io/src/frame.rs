@@ -1,0 +1,291 @@
+//! What a block looks like in a temporary file and on the wire: a 64-byte header, then segments.
+//!
+//! `docs/formats.md` draws it. Every block names job, attempt, source node, partition and sequence, and
+//! carries a CRC-32C over all that follows it, so that a block that was altered, cut off, moved or left by
+//! another job is never taken for data (promise 5). Integers are little-endian; no length is believed
+//! before it has been checked against the bytes at hand.
+
+/// Bytes of a block's header.
+pub const HEADER_BYTES: usize = 64;
+const MAGIC: [u8; 4] = *b"SMb1";
+
+/// What a block says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    /// The job's random number.
+    pub job: u64,
+    /// Which attempt at the job wrote it.
+    pub attempt: u32,
+    /// Which node wrote it.
+    pub node: u32,
+    /// The partition (or, for a run, the run) it belongs to.
+    pub partition: u32,
+    /// Its number within the partition, from 0.
+    pub sequence: u32,
+    /// Whole records in it; the one that a chain of fragments ends counts, the others do not.
+    pub record_count: u32,
+    /// Bytes of segments behind the header.
+    pub payload_bytes: u32,
+}
+
+/// Why bytes are not the block that was expected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// The magic number is missing: these bytes were never written, or overwritten.
+    NotABlock,
+    /// The payload is longer than what was read.
+    Length,
+    /// The checksum does not match.
+    Checksum,
+    /// A sound block, but of another job, attempt, node, partition or place.
+    Stranger,
+    /// The segments do not add up to the payload.
+    Segments,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::NotABlock => "no block was found there",
+            Self::Length => "the block's length does not fit",
+            Self::Checksum => "the block's checksum does not match",
+            Self::Stranger => "the block belongs to another place or job",
+            Self::Segments => "the block's segments do not add up",
+        })
+    }
+}
+
+impl Header {
+    /// Writes the header into the first [`HEADER_BYTES`] of `block` and seals it with the checksum over
+    /// all that follows the checksum.
+    ///
+    /// # Panics
+    /// When `block` is shorter than header and payload: our own bug.
+    pub fn seal(&self, block: &mut [u8]) {
+        let bytes = HEADER_BYTES + self.payload_bytes as usize;
+        assert!(block.len() >= bytes);
+        block[0..4].copy_from_slice(&MAGIC);
+        block[8..16].copy_from_slice(&self.job.to_le_bytes());
+        for (field, value) in [
+            self.attempt,
+            self.node,
+            self.partition,
+            self.sequence,
+            self.record_count,
+            self.payload_bytes,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let at = 16 + 4 * field;
+            block[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        block[40..HEADER_BYTES].fill(0);
+        let sum = crc32c(&block[8..bytes]);
+        block[4..8].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Reads and checks the block at the start of `bytes`, and that it is the one `expected`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn open(block: &[u8], expected: &Self) -> Result<(), Damage> {
+        if block.len() < HEADER_BYTES || block[0..4] != MAGIC {
+            return Err(Damage::NotABlock);
+        }
+        let word = |at: usize| {
+            u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"))
+        };
+        let found = Self {
+            job: u64::from_le_bytes(block[8..16].try_into().expect("eight bytes")),
+            attempt: word(16),
+            node: word(20),
+            partition: word(24),
+            sequence: word(28),
+            record_count: word(32),
+            payload_bytes: word(36),
+        };
+        let sum = word(4);
+        let bytes = HEADER_BYTES + found.payload_bytes as usize;
+        if bytes > block.len() {
+            return Err(Damage::Length);
+        }
+        if crc32c(&block[8..bytes]) != sum {
+            return Err(Damage::Checksum);
+        }
+        if found == *expected {
+            Ok(())
+        } else {
+            Err(Damage::Stranger)
+        }
+    }
+}
+
+/// CRC-32C (Castagnoli) of `bytes`.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::crc32_iscsi(bytes)
+}
+
+/// The records of one chunk in one block: `varint chunk, varint record count, varint bytes`, then the
+/// records. A count of 0 is a fragment: its record goes on in the partition's next block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Number of the chunk the records came from.
+    pub chunk: u64,
+    /// Whole records that end in this segment.
+    pub record_count: u32,
+    /// Bytes of records behind the segment's header.
+    pub bytes: u32,
+}
+
+/// The longest a segment's header can be: varints of 64, 32 and 32 bits.
+pub const SEGMENT_HEADER_BYTES_MAX: usize = 10 + 5 + 5;
+
+impl Segment {
+    /// Writes the segment's header to the start of `out` and says how long it is.
+    pub fn put(&self, out: &mut [u8]) -> usize {
+        let mut at = put_varint(self.chunk, out);
+        at += put_varint(u64::from(self.record_count), &mut out[at..]);
+        at + put_varint(u64::from(self.bytes), &mut out[at..])
+    }
+
+    /// Reads a segment's header at the start of `bytes`: the segment and the header's length. The
+    /// segment's records lie wholly inside `bytes`.
+    ///
+    /// # Errors
+    /// [`Damage::Segments`] when they do not.
+    pub fn get(bytes: &[u8]) -> Result<(Self, usize), Damage> {
+        let (chunk, a) = get_varint(bytes).ok_or(Damage::Segments)?;
+        let (record_count, b) = get_varint(&bytes[a..]).ok_or(Damage::Segments)?;
+        let (length, c) = get_varint(&bytes[a + b..]).ok_or(Damage::Segments)?;
+        let header_bytes = a + b + c;
+        let segment = Self {
+            chunk,
+            record_count: u32::try_from(record_count).map_err(|_| Damage::Segments)?,
+            bytes: u32::try_from(length).map_err(|_| Damage::Segments)?,
+        };
+        if segment.bytes as usize > bytes.len() - header_bytes {
+            return Err(Damage::Segments);
+        }
+        Ok((segment, header_bytes))
+    }
+}
+
+/// Seven bits a byte, lowest first, the top bit set on all but the last.
+fn put_varint(mut value: u64, out: &mut [u8]) -> usize {
+    let mut at = 0;
+    while value >= 0x80 {
+        out[at] = value as u8 | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    out[at] = value as u8;
+    at + 1
+}
+
+fn get_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (at, &byte) in bytes.iter().take(10).enumerate() {
+        let part = u64::from(byte & 0x7f);
+        value |= part.checked_shl(7 * at as u32)?;
+        if at == 9 && byte > 1 {
+            return None;
+        }
+        if byte < 0x80 {
+            return Some((value, at + 1));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: Header = Header {
+        job: 0x0123_4567_89ab_cdef,
+        attempt: 1,
+        node: 2,
+        partition: 3,
+        sequence: 4,
+        record_count: 5,
+        payload_bytes: 100,
+    };
+
+    fn block() -> Vec<u8> {
+        let mut block: Vec<u8> = (0..HEADER_BYTES + 100).map(|at| at as u8).collect();
+        HEADER.seal(&mut block);
+        block
+    }
+
+    #[test]
+    fn the_published_check_value_of_crc32c() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn a_sealed_block_opens() {
+        assert_eq!(Header::open(&block(), &HEADER), Ok(()));
+    }
+
+    #[test]
+    fn every_altered_bit_is_found() {
+        let sound = block();
+        for bit in 0..sound.len() * 8 {
+            let mut altered = sound.clone();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::open(&altered, &HEADER).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_sound_block_of_another_place_is_a_stranger() {
+        for change in 0..6 {
+            let mut other = HEADER;
+            match change {
+                0 => other.job += 1,
+                1 => other.attempt += 1,
+                2 => other.node += 1,
+                3 => other.partition += 1,
+                4 => other.sequence += 1,
+                _ => other.record_count += 1,
+            }
+            assert_eq!(Header::open(&block(), &other), Err(Damage::Stranger));
+        }
+    }
+
+    #[test]
+    fn a_block_that_was_cut_off_does_not_open() {
+        let sound = block();
+        for bytes in 0..sound.len() {
+            assert!(Header::open(&sound[..bytes], &HEADER).is_err(), "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn segments_come_back() {
+        for chunk in [0, 1, 127, 128, u64::from(u32::MAX), u64::MAX] {
+            for record_count in [0, 1, 300, u32::MAX] {
+                let segment = Segment {
+                    chunk,
+                    record_count,
+                    bytes: 9,
+                };
+                let mut bytes = vec![0; SEGMENT_HEADER_BYTES_MAX + 9];
+                let header_bytes = segment.put(&mut bytes);
+                bytes.truncate(header_bytes + 9);
+                assert_eq!(Segment::get(&bytes), Ok((segment, header_bytes)));
+                for cut in 0..bytes.len() {
+                    assert_eq!(Segment::get(&bytes[..cut]), Err(Damage::Segments));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_varint_that_never_ends_or_overflows_is_refused() {
+        assert_eq!(get_varint(&[0xff; 11]), None);
+        assert_eq!(get_varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]), None);
+    }
+}

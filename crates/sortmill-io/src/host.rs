@@ -1,0 +1,451 @@
+//! The real machine behind [`Os`]: system calls through rustix, rings through io_uring or threads.
+//!
+//! What is particular to Linux stands here and in `uring.rs`.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use crate::os::{Access, File, Handle, Kind, Machine, Meta, Os, Ring, Usage};
+use crate::posix::PosixRing;
+
+/// Which ring moves the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RingKind {
+    /// io_uring where the kernel allows it, threads elsewhere.
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// Threads with `pread` and `pwrite`.
+    Posix,
+}
+
+/// The machine this process runs on.
+pub struct Host {
+    uring: bool,
+    direct: bool,
+    started: Instant,
+}
+
+impl Host {
+    /// Chooses the back end. `direct` false keeps everything in the page cache.
+    ///
+    /// # Errors
+    /// When io_uring was asked for and the kernel refuses it.
+    pub fn new(kind: RingKind, direct: bool) -> io::Result<Self> {
+        let uring = match kind {
+            RingKind::Posix => false,
+            RingKind::Uring => {
+                uring_ring(1)?;
+                true
+            }
+            RingKind::Auto => uring_ring(1).is_ok(),
+        };
+        Ok(Self {
+            uring,
+            direct,
+            started: Instant::now(),
+        })
+    }
+
+    /// Opens with direct I/O if asked and possible, else through the page cache.
+    fn open_with(&self, path: &Path, flags: OFlags, access: Access) -> io::Result<File> {
+        let mode = Mode::from_raw_mode(0o600);
+        let flags = flags | OFlags::CLOEXEC;
+        if access == Access::Direct && self.direct {
+            match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
+                Ok(fd) => return Ok(file(fd, path, Access::Direct)),
+                // The file system has no direct I/O. If the call made the file before it refused the
+                // flag, the second attempt must not find it.
+                Err(rustix::io::Errno::INVAL) => {
+                    if flags.contains(OFlags::EXCL) {
+                        let _ = fs::remove_file(path);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(file(
+            rustix::fs::open(path, flags, mode)?,
+            path,
+            Access::Cached,
+        ))
+    }
+}
+
+fn file(fd: std::os::fd::OwnedFd, path: &Path, access: Access) -> File {
+    File {
+        handle: Handle::Fd(fd),
+        path: path.to_owned(),
+        access,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn uring_ring(depth: usize) -> io::Result<crate::uring::UringRing> {
+    crate::uring::UringRing::new(depth)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn uring_ring(_depth: usize) -> io::Result<PosixRing> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+fn fd(file: &File) -> &std::os::fd::OwnedFd {
+    match &file.handle {
+        Handle::Fd(fd) => fd,
+        Handle::Sim(_) => unreachable!("a simulated file is never given to the host"),
+    }
+}
+
+/// Waits until the stream is ready for `events`, asking `stopped` ten times a second.
+fn wait_ready(
+    file: &File,
+    events: rustix::event::PollFlags,
+    stopped: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let timeout = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 100_000_000,
+    };
+    loop {
+        if stopped() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let mut polled = [rustix::event::PollFd::new(fd(file), events)];
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl Os for Host {
+    fn name(&self) -> &'static str {
+        if self.uring { "io_uring" } else { "posix" }
+    }
+
+    fn ring(&self, depth: usize) -> io::Result<Box<dyn Ring>> {
+        if self.uring {
+            Ok(Box::new(uring_ring(depth)?))
+        } else {
+            Ok(Box::new(PosixRing::new(depth)))
+        }
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<File> {
+        self.open_with(path, OFlags::RDONLY, access)
+    }
+
+    fn create(&self, path: &Path, access: Access) -> io::Result<File> {
+        self.open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, access)
+    }
+
+    fn open_stream_for_write(&self, path: &Path) -> io::Result<File> {
+        self.open_with(path, OFlags::WRONLY, Access::Cached)
+    }
+
+    fn stdin(&self) -> io::Result<File> {
+        let copy = rustix::io::dup(rustix::stdio::stdin())?;
+        Ok(file(copy, Path::new("-"), Access::Cached))
+    }
+
+    fn stdout(&self) -> io::Result<File> {
+        let copy = rustix::io::dup(rustix::stdio::stdout())?;
+        Ok(file(copy, Path::new("-"), Access::Cached))
+    }
+
+    fn read_stream(
+        &self,
+        file: &File,
+        into: &mut [u8],
+        stopped: &dyn Fn() -> bool,
+    ) -> io::Result<usize> {
+        loop {
+            wait_ready(file, rustix::event::PollFlags::IN, stopped)?;
+            match rustix::io::read(fd(file), &mut *into) {
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    fn write_stream(
+        &self,
+        file: &File,
+        bytes: &[u8],
+        stopped: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        // A blocking write of more than a pipe holds would not hear `stopped`.
+        const PIECE_BYTES: usize = 64 << 10;
+        for mut piece in bytes.chunks(PIECE_BYTES) {
+            while !piece.is_empty() {
+                wait_ready(file, rustix::event::PollFlags::OUT, stopped)?;
+                match rustix::io::write(fd(file), piece) {
+                    Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                    other => piece = &piece[other?..],
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn meta(&self, file: &File) -> io::Result<Meta> {
+        let copy: fs::File = fd(file).try_clone()?.into();
+        Ok(meta_from(&copy.metadata()?))
+    }
+
+    fn meta_at(&self, path: &Path) -> io::Result<Meta> {
+        Ok(meta_from(&fs::metadata(path)?))
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        match fs::canonicalize(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A dangling symlink is followed by hand; any other missing last part is kept as it is.
+                if let Ok(target) = fs::read_link(path) {
+                    let folder = path.parent().unwrap_or(Path::new("."));
+                    return self.resolve(&folder.join(target));
+                }
+                let name = path.file_name().ok_or(error)?;
+                let folder = match path.parent() {
+                    Some(folder) if !folder.as_os_str().is_empty() => folder,
+                    _ => Path::new("."),
+                };
+                Ok(fs::canonicalize(folder)?.join(name))
+            }
+            other => other,
+        }
+    }
+
+    fn cached_share(&self, file: &File, bytes: u64) -> f64 {
+        cached_bytes(file, bytes).map_or(0.0, |cached| cached as f64 / bytes.max(1) as f64)
+    }
+
+    fn reserve(&self, file: &File, bytes: u64) -> io::Result<()> {
+        use rustix::io::Errno;
+        if bytes == 0 {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(fd(file), rustix::fs::FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn set_bytes(&self, file: &File, bytes: u64) -> io::Result<()> {
+        Ok(rustix::fs::ftruncate(fd(file), bytes)?)
+    }
+
+    fn set_mode_and_owner(&self, file: &File, mode: u32, owner: (u32, u32)) -> io::Result<()> {
+        let now = self.meta(file)?;
+        if now.owner != owner {
+            // Only root may give files away; an ordinary user keeps the file and at most the group.
+            let (user, group) = owner;
+            if std::os::unix::fs::fchown(fd(file), Some(user), Some(group)).is_err() {
+                let _ = std::os::unix::fs::fchown(fd(file), None, Some(group));
+            }
+        }
+        Ok(rustix::fs::fchmod(fd(file), Mode::from_raw_mode(mode))?)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        Ok(rustix::fs::fdatasync(fd(file))?)
+    }
+
+    fn try_lock(&self, file: &File) -> io::Result<bool> {
+        match rustix::fs::flock(fd(file), FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        use std::os::unix::fs::DirBuilderExt;
+        fs::DirBuilder::new().mode(0o700).create(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
+    }
+
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<String>> {
+        fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    fn space_free(&self, path: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn in_memory(&self, path: &Path) -> bool {
+        const TMPFS_MAGIC: i64 = 0x0102_1994;
+        const RAMFS_MAGIC: i64 = 0x8584_58f6;
+        rustix::fs::statfs(path).is_ok_and(|stat| {
+            let kind = stat.f_type as i64;
+            kind == TMPFS_MAGIC || kind == RAMFS_MAGIC
+        })
+    }
+
+    fn umask(&self) -> u32 {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let shown = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        shown
+            .and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok())
+            .unwrap_or(0o077)
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).expect("less than 500 years")
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+            .expect("the kernel has randomness");
+        u64::from_le_bytes(bytes)
+    }
+
+    fn usage(&self) -> Usage {
+        let counts = fs::read_to_string("/proc/self/io").unwrap_or_default();
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Usage {
+            cpu_ns: cpu_ns(),
+            read_bytes: field(&counts, "read_bytes:"),
+            write_bytes: field(&counts, "write_bytes:"),
+            resident_bytes_peak: field(&status, "VmHWM:") * 1024,
+        }
+    }
+
+    fn machine(&self) -> Machine {
+        let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let (limit, used) = cgroup_memory().unwrap_or((u64::MAX, 0));
+        let total = field(&info, "MemTotal:") * 1024;
+        let available = field(&info, "MemAvailable:") * 1024;
+        Machine {
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            memory_bytes_available: available.min(limit.saturating_sub(used)),
+            memory_bytes_total: total.min(limit),
+        }
+    }
+}
+
+fn meta_from(meta: &fs::Metadata) -> Meta {
+    let kind = if meta.is_file() {
+        Kind::Regular
+    } else if meta.is_dir() {
+        Kind::Directory
+    } else {
+        Kind::Stream
+    };
+    Meta {
+        kind,
+        bytes: if kind == Kind::Regular { meta.len() } else { 0 },
+        changed_ns: i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec()),
+        identity: (meta.dev(), meta.ino()),
+        mode: meta.mode() & 0o7777,
+        owner: (meta.uid(), meta.gid()),
+    }
+}
+
+/// The number behind `name` in one of the kernel's `name number` lists, 0 if it is not there.
+fn field(text: &str, name: &str) -> u64 {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
+}
+
+/// User and system time of the process.
+fn cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Limit and use of the tightest memory cgroup this process is in, version 2 or 1. What the group's page
+/// cache holds counts as free: the kernel gives it back.
+fn cgroup_memory() -> Option<(u64, u64)> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mut tightest: Option<(u64, u64)> = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let (root, limit_name, used_name) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
+            list if list.split(',').any(|name| name == "memory") => (
+                "/sys/fs/cgroup/memory",
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+            ),
+            _ => continue,
+        };
+        let mut folder = PathBuf::from(format!("{root}{path}"));
+        while folder.starts_with(root) {
+            if let Some(limit) = read_number(&folder.join(limit_name)) {
+                let used = read_number(&folder.join(used_name)).unwrap_or(0);
+                let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+                let cached = field(&stat, "inactive_file ") + field(&stat, "active_file ");
+                let found = (limit, used.saturating_sub(cached));
+                if tightest.is_none_or(|(tight, _)| limit < tight) {
+                    tightest = Some(found);
+                }
+            }
+            if !folder.pop() {
+                break;
+            }
+        }
+    }
+    tightest
+}
+
+fn read_number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Bytes of the file's first `bytes` that the page cache holds, by `cachestat(2)` (Linux 6.5).
+#[cfg(target_os = "linux")]
+fn cached_bytes(file: &File, bytes: u64) -> Option<u64> {
+    const CACHESTAT: libc::c_long = 451;
+    let range = [0u64, bytes];
+    let mut answer = [0u64; 5];
+    let raw = std::os::fd::AsRawFd::as_raw_fd(fd(file));
+    // SAFETY: the two arrays have the layout of `struct cachestat_range` (two u64) and `struct cachestat`
+    // (five u64), and live across the call.
+    let failed = unsafe {
+        libc::syscall(
+            CACHESTAT,
+            raw,
+            range.as_ptr(),
+            answer.as_mut_ptr(),
+            0 as libc::c_uint,
+        )
+    };
+    (failed == 0).then(|| answer[0] * 4096)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cached_bytes(_file: &File, _bytes: u64) -> Option<u64> {
+    None
+}

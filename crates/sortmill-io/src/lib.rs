@@ -1,0 +1,34 @@
+//! Bytes: aligned memory, files, direct I/O, framed blocks. Knows nothing of records.
+//!
+//! Read in this order: [`buffer`] (who owns memory), [`os`] (the one trait through which all I/O,
+//! clock and randomness pass), [`host`] with [`uring`] and [`posix`] (the real machine), [`sim`] (the
+//! deterministic one, with faults), [`frame`] (what a block looks like on disk and wire).
+
+pub mod buffer;
+pub mod frame;
+pub mod host;
+pub mod os;
+mod posix;
+pub mod sim;
+pub mod sync;
+#[cfg(target_os = "linux")]
+mod uring;
+
+pub use buffer::{Buffer, Pool, Table};
+pub use host::{Host, RingKind};
+pub use os::{Access, Done, File, Kind, Meta, Op, OpKind, Os, Ring};
+
+/// Direct I/O wants offsets, lengths and addresses that are multiples of this.
+pub const ALIGN_BYTES: usize = 4096;
+
+/// `bytes` rounded up to a multiple of [`ALIGN_BYTES`].
+#[must_use]
+pub const fn align_up(bytes: u64) -> u64 {
+    bytes.next_multiple_of(ALIGN_BYTES as u64)
+}
+
+/// `bytes` rounded down to a multiple of [`ALIGN_BYTES`].
+#[must_use]
+pub const fn align_down(bytes: u64) -> u64 {
+    bytes - bytes % ALIGN_BYTES as u64
+}

@@ -1,0 +1,606 @@
+//! A deterministic machine in memory, with faults: the third back end behind [`Os`], for tests.
+//!
+//! Every call that could fail on a real machine is numbered. A [`Fault`] makes the N-th one fail, once or
+//! from then on, so that "fail the N-th operation, for every N" is an ordinary loop. Operations of a ring
+//! complete in an order drawn from the seed, in pieces now and then; under shuttle the threads are
+//! scheduled from a seed too, so a failing run can be run again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::os::{
+    Access, Done, File, Handle, Kind, Machine, Meta, Next, Op, OpKind, Os, Ring, Usage,
+    after_transfer,
+};
+use crate::sync::{Arc, Mutex, lock};
+
+/// What goes wrong, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// The number of the operation, from 0.
+    pub at: u64,
+    /// Whether every later operation fails too.
+    pub for_good: bool,
+    /// What happens.
+    pub kind: FaultKind,
+}
+
+/// How an operation goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// It fails with this error number.
+    Error(i32),
+    /// It succeeds, but one bit of what it moved is wrong. Operations that move nothing are spared.
+    Flip,
+    /// A write says that it succeeded and writes nothing. Other operations are spared.
+    Lie,
+}
+
+/// The machine. Cloning shares it.
+#[derive(Clone)]
+pub struct Sim {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    files: BTreeMap<PathBuf, Arc<SimFile>>,
+    folders: Vec<PathBuf>,
+    operation_count: u64,
+    fault: Option<Fault>,
+    fault_hit: bool,
+    space_bytes: u64,
+    random: u64,
+    clock_ns: u64,
+    file_count: u64,
+    stdout: Arc<SimFile>,
+    stdin: Arc<SimFile>,
+}
+
+/// One file's bytes.
+pub struct SimFile {
+    number: u64,
+    state: Mutex<Contents>,
+}
+
+#[derive(Default)]
+struct Contents {
+    bytes: Vec<u8>,
+    changed_ns: i128,
+    read_at: usize,
+    locked: bool,
+}
+
+/// What an operation is to do after the fault plan was asked.
+enum Verdict {
+    Work,
+    Flip,
+    Lie,
+}
+
+impl Sim {
+    /// An empty machine whose choices follow from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State {
+                files: BTreeMap::new(),
+                folders: vec![PathBuf::from("/")],
+                operation_count: 0,
+                fault: None,
+                fault_hit: false,
+                space_bytes: u64::MAX / 4,
+                random: seed,
+                clock_ns: 0,
+                file_count: 2,
+                stdout: new_file(0),
+                stdin: new_file(1),
+            })),
+        }
+    }
+
+    /// Plans a fault, or none.
+    pub fn set_fault(&self, fault: Option<Fault>) {
+        let mut state = lock(&self.state);
+        state.fault = fault;
+        state.fault_hit = false;
+    }
+
+    /// Whether the planned fault has struck.
+    #[must_use]
+    pub fn fault_hit(&self) -> bool {
+        lock(&self.state).fault_hit
+    }
+
+    /// How many operations there were so far.
+    #[must_use]
+    pub fn operation_count(&self) -> u64 {
+        lock(&self.state).operation_count
+    }
+
+    /// How many bytes all files together may hold.
+    pub fn set_space(&self, bytes: u64) {
+        lock(&self.state).space_bytes = bytes;
+    }
+
+    /// Puts a file there, without an operation.
+    pub fn put(&self, path: impl AsRef<Path>, bytes: &[u8]) {
+        let mut state = lock(&self.state);
+        state.clock_ns += 1;
+        let now = i128::from(state.clock_ns);
+        let file = state.add(path.as_ref());
+        let mut contents = lock(&file.state);
+        contents.bytes = bytes.to_vec();
+        contents.changed_ns = now;
+    }
+
+    /// The bytes of a file, if there is one, without an operation.
+    #[must_use]
+    pub fn get(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let file = lock(&self.state).files.get(path.as_ref()).cloned()?;
+        let contents = lock(&file.state);
+        Some(contents.bytes.clone())
+    }
+
+    /// Makes a folder, without an operation.
+    pub fn put_dir(&self, path: impl AsRef<Path>) {
+        lock(&self.state).folders.push(path.as_ref().to_owned());
+    }
+
+    /// Puts bytes where the next reader of standard input finds them.
+    pub fn put_stdin(&self, bytes: &[u8]) {
+        let file = Arc::clone(&lock(&self.state).stdin);
+        *lock(&file.state) = Contents {
+            bytes: bytes.to_vec(),
+            ..Contents::default()
+        };
+    }
+
+    /// What was written to standard output so far.
+    #[must_use]
+    pub fn get_stdout(&self) -> Vec<u8> {
+        let file = Arc::clone(&lock(&self.state).stdout);
+        let contents = lock(&file.state);
+        contents.bytes.clone()
+    }
+
+    /// Every file and folder there is, without an operation.
+    #[must_use]
+    pub fn names(&self) -> Vec<PathBuf> {
+        let state = lock(&self.state);
+        let mut names: Vec<PathBuf> = state.files.keys().cloned().collect();
+        names.extend(state.folders.iter().skip(1).cloned());
+        names
+    }
+
+    /// Numbers an operation and asks the fault plan.
+    fn operation(&self, moves: Option<OpKind>) -> io::Result<Verdict> {
+        let mut state = lock(&self.state);
+        let number = state.operation_count;
+        state.operation_count += 1;
+        let Some(fault) = state.fault else {
+            return Ok(Verdict::Work);
+        };
+        if number < fault.at || (number > fault.at && !fault.for_good) {
+            return Ok(Verdict::Work);
+        }
+        match (fault.kind, moves) {
+            (FaultKind::Error(code), _) => {
+                state.fault_hit = true;
+                Err(io::Error::from_raw_os_error(code))
+            }
+            (FaultKind::Flip, Some(_)) => {
+                state.fault_hit = true;
+                Ok(Verdict::Flip)
+            }
+            (FaultKind::Lie, Some(OpKind::Write)) => {
+                state.fault_hit = true;
+                Ok(Verdict::Lie)
+            }
+            _ => Ok(Verdict::Work),
+        }
+    }
+
+    fn random_below(&self, bound: usize) -> usize {
+        let mut state = lock(&self.state);
+        (state.next_random() % bound.max(1) as u64) as usize
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<Arc<SimFile>> {
+        lock(&self.state)
+            .files
+            .get(path)
+            .cloned()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn space_left(&self) -> u64 {
+        let state = lock(&self.state);
+        let used: usize = state
+            .files
+            .values()
+            .map(|file| lock(&file.state).bytes.len())
+            .sum();
+        state.space_bytes.saturating_sub(used as u64)
+    }
+
+    /// Writes `from` at `offset` of the file, as far as there is space.
+    fn write(&self, file: &SimFile, offset: usize, from: &[u8]) -> io::Result<()> {
+        let end = offset + from.len();
+        let grown = end.saturating_sub(lock(&file.state).bytes.len());
+        if grown as u64 > self.space_left() {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        let now = self.tick();
+        let mut contents = lock(&file.state);
+        if contents.bytes.len() < end {
+            contents.bytes.resize(end, 0);
+        }
+        contents.bytes[offset..end].copy_from_slice(from);
+        contents.changed_ns = now;
+        Ok(())
+    }
+
+    fn tick(&self) -> i128 {
+        let mut state = lock(&self.state);
+        state.clock_ns += 1;
+        i128::from(state.clock_ns)
+    }
+
+    fn transfer(&self, op: &mut Op, before: usize) -> io::Result<usize> {
+        let verdict = self.operation(Some(op.kind))?;
+        let Handle::Sim(file) = &op.file.handle else {
+            unreachable!("a real file is never given to the simulation");
+        };
+        let file = Arc::clone(file);
+        let mut range = op.range.start + before..op.range.end;
+        let offset = usize::try_from(op.offset).expect("a small file") + before;
+        // Now and then only a part is moved, as kernels may do.
+        if range.len() > crate::ALIGN_BYTES && self.random_below(8) == 0 {
+            range.end = range.start + crate::align_down(range.len() as u64 / 2) as usize;
+            range.end = range.end.max(range.start + crate::ALIGN_BYTES);
+        }
+        let flip = |bytes: &mut [u8]| {
+            if let (Verdict::Flip, false) = (&verdict, bytes.is_empty()) {
+                let bit = self.random_below(bytes.len() * 8);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        };
+        match op.kind {
+            OpKind::Read => {
+                let contents = lock(&file.state);
+                let have = contents.bytes.len().saturating_sub(offset).min(range.len());
+                let into = &mut op.buffer[range.start..range.start + have];
+                into.copy_from_slice(&contents.bytes[offset..offset + have]);
+                drop(contents);
+                flip(into);
+                Ok(have)
+            }
+            OpKind::Write => {
+                if !matches!(verdict, Verdict::Lie) {
+                    let mut bytes = op.buffer[range.clone()].to_vec();
+                    flip(&mut bytes);
+                    self.write(&file, offset, &bytes)?;
+                }
+                Ok(range.len())
+            }
+        }
+    }
+}
+
+impl State {
+    /// Splitmix64.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn add(&mut self, path: &Path) -> Arc<SimFile> {
+        self.file_count += 1;
+        let file = new_file(self.file_count);
+        self.files.insert(path.to_owned(), Arc::clone(&file));
+        file
+    }
+}
+
+fn new_file(number: u64) -> Arc<SimFile> {
+    Arc::new(SimFile {
+        number,
+        state: Mutex::new(Contents::default()),
+    })
+}
+
+fn handle(file: &File) -> &Arc<SimFile> {
+    match &file.handle {
+        Handle::Sim(file) => file,
+        Handle::Fd(_) => unreachable!("a real file is never given to the simulation"),
+    }
+}
+
+fn opened(file: Arc<SimFile>, path: &Path, access: Access) -> File {
+    File {
+        handle: Handle::Sim(file),
+        path: path.to_owned(),
+        access,
+    }
+}
+
+fn meta_of(file: &SimFile) -> Meta {
+    let contents = lock(&file.state);
+    let kind = if file.number < 2 { Kind::Stream } else { Kind::Regular };
+    Meta {
+        kind,
+        bytes: contents.bytes.len() as u64,
+        changed_ns: contents.changed_ns,
+        identity: (0, file.number),
+        mode: 0o644,
+        owner: (0, 0),
+    }
+}
+
+/// A ring whose operations complete in an order drawn from the machine's seed.
+struct SimRing {
+    sim: Sim,
+    waiting: Vec<Op>,
+}
+
+impl Ring for SimRing {
+    fn submit(&mut self, op: Op) {
+        self.waiting.push(op);
+    }
+
+    fn complete(&mut self, wait: bool) -> Option<Done> {
+        if self.waiting.is_empty() || (!wait && self.sim.random_below(2) == 0) {
+            return None;
+        }
+        let index = self.sim.random_below(self.waiting.len());
+        let mut op = self.waiting.swap_remove(index);
+        let mut before = 0;
+        loop {
+            let result = self.sim.transfer(&mut op, before);
+            let moved = result.as_ref().map_or(0, |moved| *moved);
+            let result = match after_transfer(&op, before, result) {
+                Next::Rest => {
+                    before += moved;
+                    continue;
+                }
+                Next::Done(bytes) => Ok(bytes),
+                Next::Fail(error) => Err(error),
+            };
+            return Some(Done { op, result });
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+impl Os for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn ring(&self, _depth: usize) -> io::Result<Box<dyn Ring>> {
+        self.operation(None)?;
+        Ok(Box::new(SimRing {
+            sim: self.clone(),
+            waiting: Vec::new(),
+        }))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<File> {
+        self.operation(None)?;
+        Ok(opened(self.open_file(path)?, path, access))
+    }
+
+    fn create(&self, path: &Path, access: Access) -> io::Result<File> {
+        self.operation(None)?;
+        let mut state = lock(&self.state);
+        if state.files.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        Ok(opened(state.add(path), path, access))
+    }
+
+    fn open_stream_for_write(&self, path: &Path) -> io::Result<File> {
+        self.open(path, Access::Cached)
+    }
+
+    fn stdin(&self) -> io::Result<File> {
+        self.operation(None)?;
+        let file = Arc::clone(&lock(&self.state).stdin);
+        Ok(opened(file, Path::new("-"), Access::Cached))
+    }
+
+    fn stdout(&self) -> io::Result<File> {
+        self.operation(None)?;
+        let file = Arc::clone(&lock(&self.state).stdout);
+        Ok(opened(file, Path::new("-"), Access::Cached))
+    }
+
+    fn read_stream(
+        &self,
+        file: &File,
+        into: &mut [u8],
+        stopped: &dyn Fn() -> bool,
+    ) -> io::Result<usize> {
+        self.operation(None)?;
+        if stopped() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let wanted = 1 + self.random_below(into.len());
+        let mut contents = lock(&handle(file).state);
+        let from = contents.read_at;
+        let have = (contents.bytes.len() - from).min(wanted);
+        into[..have].copy_from_slice(&contents.bytes[from..from + have]);
+        contents.read_at += have;
+        Ok(have)
+    }
+
+    fn write_stream(
+        &self,
+        file: &File,
+        bytes: &[u8],
+        stopped: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        self.operation(None)?;
+        if stopped() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        lock(&handle(file).state).bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn meta(&self, file: &File) -> io::Result<Meta> {
+        self.operation(None)?;
+        Ok(meta_of(handle(file)))
+    }
+
+    fn meta_at(&self, path: &Path) -> io::Result<Meta> {
+        self.operation(None)?;
+        if lock(&self.state).folders.iter().any(|folder| folder == path) {
+            return Ok(Meta {
+                kind: Kind::Directory,
+                bytes: 0,
+                changed_ns: 0,
+                identity: (1, 0),
+                mode: 0o755,
+                owner: (0, 0),
+            });
+        }
+        Ok(meta_of(&*self.open_file(path)?))
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+
+    fn cached_share(&self, _file: &File, _bytes: u64) -> f64 {
+        0.0
+    }
+
+    fn reserve(&self, file: &File, bytes: u64) -> io::Result<()> {
+        self.operation(None)?;
+        let have = lock(&handle(file).state).bytes.len() as u64;
+        if bytes.saturating_sub(have) > self.space_left() {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        let mut contents = lock(&handle(file).state);
+        let bytes = usize::try_from(bytes).expect("a small file");
+        if contents.bytes.len() < bytes {
+            contents.bytes.resize(bytes, 0);
+        }
+        Ok(())
+    }
+
+    fn set_bytes(&self, file: &File, bytes: u64) -> io::Result<()> {
+        self.operation(None)?;
+        let bytes = usize::try_from(bytes).expect("a small file");
+        lock(&handle(file).state).bytes.resize(bytes, 0);
+        Ok(())
+    }
+
+    fn set_mode_and_owner(&self, _file: &File, _mode: u32, _owner: (u32, u32)) -> io::Result<()> {
+        self.operation(None)?;
+        Ok(())
+    }
+
+    fn sync(&self, _file: &File) -> io::Result<()> {
+        self.operation(None)?;
+        Ok(())
+    }
+
+    fn try_lock(&self, file: &File) -> io::Result<bool> {
+        self.operation(None)?;
+        let mut contents = lock(&handle(file).state);
+        Ok(!std::mem::replace(&mut contents.locked, true))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.operation(None)?;
+        let mut state = lock(&self.state);
+        let file = state.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.files.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.operation(None)?;
+        let removed = lock(&self.state).files.remove(path);
+        removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.operation(None)?;
+        let mut state = lock(&self.state);
+        if state.folders.iter().any(|folder| folder == path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.folders.push(path.to_owned());
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.operation(None)?;
+        let mut state = lock(&self.state);
+        if state.files.keys().any(|file| file.starts_with(path)) {
+            return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
+        }
+        state.folders.retain(|folder| folder != path);
+        Ok(())
+    }
+
+    fn sync_dir(&self, _path: &Path) -> io::Result<()> {
+        self.operation(None)?;
+        Ok(())
+    }
+
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.operation(None)?;
+        Ok(self
+            .names()
+            .iter()
+            .filter(|name| name.parent() == Some(path))
+            .filter_map(|name| Some(name.file_name()?.to_string_lossy().into_owned()))
+            .collect())
+    }
+
+    fn space_free(&self, _path: &Path) -> io::Result<u64> {
+        self.operation(None)?;
+        Ok(self.space_left())
+    }
+
+    fn in_memory(&self, _path: &Path) -> bool {
+        false
+    }
+
+    fn umask(&self) -> u32 {
+        0o022
+    }
+
+    fn now_ns(&self) -> u64 {
+        let mut state = lock(&self.state);
+        state.clock_ns += 1_000;
+        state.clock_ns
+    }
+
+    fn random(&self) -> u64 {
+        lock(&self.state).next_random()
+    }
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+
+    fn machine(&self) -> Machine {
+        Machine {
+            cores: 2,
+            memory_bytes_available: 1 << 30,
+            memory_bytes_total: 1 << 30,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Records in memory: chunks as they were read, batches of whole records, records a function made.
+//!
+//! Records live in slabs, contiguous bytes and a row of offsets, never one heap object each.
+
+use sortmill_io::Buffer;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::order::Format;
+
+/// A chunk with the records that end in it. The beginning of its first record, which came at the end of
+/// the chunk before, has been put in front of it, so that every record is contiguous.
+pub struct Chunk {
+    /// Its number.
+    pub number: u64,
+    /// Where `buffer[records.start]` stands in its input, for messages.
+    pub offset: u64,
+    /// The memory.
+    pub buffer: Buffer,
+    /// Which part of it holds whole records.
+    pub records: std::ops::Range<usize>,
+    /// A first record too long for the room in front of the chunk, whole.
+    pub long: Option<Vec<u8>>,
+}
+
+/// Whole records, back to back: record i is `bytes[offsets[i]..offsets[i + 1]]`.
+pub struct Batch<'a> {
+    /// The number of the chunk they came from.
+    pub chunk: u64,
+    /// The slab.
+    pub bytes: &'a [u8],
+    /// Where records start, and where the last one ends.
+    pub offsets: &'a [u32],
+    /// What these records add up to.
+    pub fingerprint: Fingerprint,
+}
+
+impl<'a> Batch<'a> {
+    /// How many records there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Record `index`.
+    #[inline]
+    #[must_use]
+    pub fn record(&self, index: usize) -> &'a [u8] {
+        &self.bytes[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+    }
+
+    /// All records in order.
+    pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
+        (0..self.len()).map(|index| self.record(index))
+    }
+}
+
+/// Records that a function made, back to back, to be looked at as a [`Batch`].
+pub struct Records {
+    format: Format,
+    bytes_max: usize,
+    bytes: Vec<u8>,
+    offsets: Vec<u32>,
+    fault: Option<Error>,
+}
+
+impl Records {
+    /// Room for `bytes_max` bytes of records of `format`.
+    #[must_use]
+    pub fn new(format: Format, bytes_max: usize) -> Self {
+        Self {
+            format,
+            bytes_max,
+            bytes: Vec::new(),
+            offsets: vec![0],
+            fault: None,
+        }
+    }
+
+    /// Appends a record. One that is not of the job's format, or more than there is room for, makes the
+    /// job fail when the function returns.
+    pub fn push(&mut self, record: &[u8]) {
+        let sound = match self.format {
+            Format::Lines => memchr::memchr(b'\n', record).is_some_and(|at| at + 1 == record.len()),
+            Format::Fixed(bytes) => record.len() == bytes as usize,
+        };
+        if !sound {
+            self.fail(format!(
+                "it made a record of {} bytes that is not one of the job's format",
+                record.len()
+            ));
+        } else if self.bytes.len() + record.len() > self.bytes_max {
+            self.fail(format!(
+                "it made more than {} bytes out of one batch",
+                self.bytes_max
+            ));
+        } else {
+            self.bytes.extend_from_slice(record);
+            self.offsets.push(self.bytes.len() as u32);
+        }
+    }
+
+    fn fail(&mut self, cause: String) {
+        self.fault
+            .get_or_insert_with(|| Error::new(ErrorKind::Usage, "calling the map function", cause));
+    }
+
+    /// Forgets all records.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.offsets.truncate(1);
+    }
+
+    /// The records, with their fingerprint under `key`.
+    ///
+    /// # Errors
+    /// What a `push` before found wrong.
+    pub fn batch(&self, chunk: u64, key: u64) -> Result<Batch<'_>> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let mut batch = Batch {
+            chunk,
+            bytes: &self.bytes,
+            offsets: &self.offsets,
+            fingerprint: Fingerprint::default(),
+        };
+        let mut fingerprint = Fingerprint::default();
+        for record in batch.records() {
+            fingerprint.add(record, key);
+        }
+        batch.fingerprint = fingerprint;
+        Ok(batch)
+    }
+}

@@ -1,0 +1,120 @@
+//! Filling a block: segments of records behind a header that is written last.
+
+use sortmill_io::frame::{HEADER_BYTES, Header, SEGMENT_HEADER_BYTES_MAX, Segment};
+use sortmill_io::{Buffer, align_up};
+
+use crate::batch::Batch;
+
+/// Bytes in a file of a block with this header: all of it, rounded up to the alignment.
+#[must_use]
+pub fn disk_bytes(header: &Header) -> usize {
+    align_up((HEADER_BYTES + header.payload_bytes as usize) as u64) as usize
+}
+
+/// The longest record that fits into one block of `block_bytes`; a longer one is put in fragments.
+#[must_use]
+pub fn record_bytes_max(block_bytes: usize) -> usize {
+    block_bytes - HEADER_BYTES - SEGMENT_HEADER_BYTES_MAX
+}
+
+/// A block that is being filled. Owns its memory until it is full.
+pub struct Open {
+    buffer: Buffer,
+    used: usize,
+    records: u32,
+}
+
+impl Open {
+    /// An empty block in `buffer`.
+    #[must_use]
+    pub fn new(buffer: Buffer) -> Self {
+        Self {
+            buffer,
+            used: HEADER_BYTES,
+            records: 0,
+        }
+    }
+
+    /// Puts as many of `rows` as fit into a segment of their own and says how many.
+    pub fn put(&mut self, batch: &Batch<'_>, rows: &[u32]) -> usize {
+        let room = (self.buffer.len() - self.used).saturating_sub(SEGMENT_HEADER_BYTES_MAX);
+        let mut bytes = 0;
+        let mut count = 0;
+        for &row in rows {
+            let grown = bytes + batch.record(row as usize).len();
+            if grown > room {
+                break;
+            }
+            bytes = grown;
+            count += 1;
+        }
+        if count == 0 {
+            return 0;
+        }
+        let segment = Segment {
+            chunk: batch.chunk,
+            record_count: count as u32,
+            bytes: bytes as u32,
+        };
+        self.used += segment.put(&mut self.buffer[self.used..]);
+        let (from, to) = (self.used, self.used + bytes);
+        crate::kernel::copy_rows(batch, &rows[..count], &mut self.buffer[from..to]);
+        self.used = to;
+        self.records += count as u32;
+        count
+    }
+
+    /// Puts records of one chunk that lie back to back, if they fit. Says whether they did.
+    pub fn put_bytes(&mut self, chunk: u64, record_count: u32, bytes: &[u8]) -> bool {
+        if self.used + SEGMENT_HEADER_BYTES_MAX + bytes.len() > self.buffer.len() {
+            return false;
+        }
+        let segment = Segment {
+            chunk,
+            record_count,
+            bytes: bytes.len() as u32,
+        };
+        self.used += segment.put(&mut self.buffer[self.used..]);
+        self.buffer[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
+        self.records += record_count;
+        true
+    }
+
+    /// Whether nothing has been put yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.used == HEADER_BYTES
+    }
+
+    /// Records in it so far.
+    #[must_use]
+    pub fn records(&self) -> u32 {
+        self.records
+    }
+
+    /// Bytes of segments in it so far.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u32 {
+        u32::try_from(self.used - HEADER_BYTES).expect("a block is below 4 GiB")
+    }
+
+    /// The memory, to be sealed and written.
+    #[must_use]
+    pub fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+
+    /// Puts a part of a long record into this, as yet empty, block.
+    pub fn put_fragment(&mut self, chunk: u64, fragment: &[u8], last: bool) {
+        let segment = Segment {
+            chunk,
+            record_count: u32::from(last),
+            bytes: u32::try_from(fragment.len()).expect("a fragment is shorter than a block"),
+        };
+        self.used += segment.put(&mut self.buffer[self.used..]);
+        self.buffer[self.used..self.used + fragment.len()].copy_from_slice(fragment);
+        self.used += fragment.len();
+        self.records += u32::from(last);
+    }
+}

@@ -1,0 +1,53 @@
+//! Proof that no record was lost, doubled or altered: a keyed, order-independent sum.
+//!
+//! Each record adds its 64-bit hash (XXH3, keyed by the job's random number, so that no input can be made
+//! to collide on purpose) to a 128-bit sum, its length to a byte count, and one to a record count. What
+//! goes into a hop and what comes out of it must have the same fingerprint; fingerprints of parts add up.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Count, bytes and keyed sum of a set of records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// How many records.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sum of their hashes.
+    #[serde(with = "hex")]
+    pub sum: u128,
+}
+
+impl Fingerprint {
+    /// Adds one record under the job's `key`.
+    #[inline]
+    pub fn add(&mut self, record: &[u8], key: u64) {
+        self.records += 1;
+        self.bytes += record.len() as u64;
+        self.sum = self
+            .sum
+            .wrapping_add(u128::from(xxh3_64_with_seed(record, key)));
+    }
+
+    /// Adds all the records of another set.
+    pub fn merge(&mut self, other: &Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.sum = self.sum.wrapping_add(other.sum);
+    }
+}
+
+/// 128-bit numbers as hexadecimal text: JSON readers lose digits of large numbers.
+mod hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &u128, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("{value:032x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(from)?;
+        u128::from_str_radix(&text, 16).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,111 @@
+//! What was asked. `Plan` is what was decided.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::batch::Records;
+use crate::order::{Format, KeyPart};
+
+/// Where records come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// A file, pipe or device by name.
+    Path(PathBuf),
+    /// This process's standard input.
+    Stdin,
+}
+
+/// Where records go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// A file by name, made whole or not at all; a pipe or device is written in place.
+    Path(PathBuf),
+    /// This process's standard output.
+    Stdout,
+}
+
+/// A function of each record: puts any number of records of any size into `Records`.
+pub type MapFn = Arc<dyn Fn(&[u8], &mut Records) + Send + Sync>;
+
+/// A function of sorted records, one after the other, `None` after a partition's last; it hands what
+/// comes out to its second argument. It may keep state between calls.
+pub type Reducer = Box<dyn FnMut(Option<&[u8]>, &mut dyn FnMut(&[u8])) + Send>;
+
+/// Makes the reducer of one partition.
+pub type ReduceFn = Arc<dyn Fn() -> Reducer + Send + Sync>;
+
+/// A sort job. Only `inputs`, `output` and `format` have no sensible default.
+#[derive(Clone)]
+pub struct Job {
+    /// What is read, in order.
+    pub inputs: Vec<Input>,
+    /// Where the result goes; may be one of the inputs.
+    pub output: Output,
+    /// How records lie in the inputs.
+    pub format: Format,
+    /// The key, most significant part first; none means the whole record.
+    pub keys: Vec<KeyPart>,
+    /// The most memory to use, in bytes; `None` is half of what is available.
+    pub memory_bytes: Option<u64>,
+    /// The folder for temporary files; `None` is `$TMPDIR` unless that is in memory, else the output's.
+    pub temp: Option<PathBuf>,
+    /// Threads that compute; `None` is one per core.
+    pub threads: Option<usize>,
+    /// Read the output again from the device before it gets its name; `None` means: if it names an input.
+    pub verify: Option<bool>,
+    /// Ignore what is appended to an input after the start.
+    pub as_of_start: bool,
+    /// How many bad records may be skipped before the job fails.
+    pub skip_bad: u64,
+    /// Keep records with equal keys in one partition, as groups need it.
+    pub equal_keys_meet: bool,
+    /// What happens to each record before it is partitioned.
+    pub map: Option<MapFn>,
+    /// What happens to sorted records before they are written.
+    pub reduce: Option<ReduceFn>,
+    /// Sizes that tests shrink so that a small job goes the whole way.
+    pub tuning: Tuning,
+    /// Called at each stage border, to plant faults.
+    #[cfg(feature = "tamper")]
+    pub tamper: Option<crate::tamper::Tamper>,
+}
+
+/// Sizes the plan would otherwise choose. For tests and experiments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tuning {
+    /// Bytes of a chunk.
+    pub chunk_bytes: Option<usize>,
+    /// Bytes of a block.
+    pub block_bytes: Option<usize>,
+    /// Bytes a partition aims at.
+    pub partition_bytes: Option<u64>,
+    /// Number of partitions; takes precedence over their size.
+    pub partition_count: Option<usize>,
+    /// How many places of the input are sampled.
+    pub sample_count: Option<usize>,
+}
+
+impl Job {
+    /// The job that sorts `inputs` into `output` with defaults for all else.
+    #[must_use]
+    pub fn new(inputs: Vec<Input>, output: Output, format: Format) -> Self {
+        Self {
+            inputs,
+            output,
+            format,
+            keys: Vec::new(),
+            memory_bytes: None,
+            temp: None,
+            threads: None,
+            verify: None,
+            as_of_start: false,
+            skip_bad: 0,
+            equal_keys_meet: false,
+            map: None,
+            reduce: None,
+            tuning: Tuning::default(),
+            #[cfg(feature = "tamper")]
+            tamper: None,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Records: the engine that sorts, groups and reduces data far larger than memory.
+//!
+//! Read in this order: [`job`] (what was asked), [`plan`] (its numbers), [`run`] (the way of a record),
+//! then the stages in [`stage`], in the order in which a record meets them.
+
+pub mod batch;
+pub mod block;
+pub mod check;
+pub mod chunks;
+pub mod commit;
+pub mod error;
+pub mod fingerprint;
+pub mod job;
+pub mod kernel;
+pub mod metrics;
+pub mod order;
+pub mod partitions;
+pub mod places;
+pub mod plan;
+pub mod queue;
+pub mod report;
+pub mod run;
+pub mod sample;
+pub mod stage;
+pub mod table;
+pub mod tamper;
+pub mod temp;
+pub mod text;
+
+pub use sortmill_io as io;

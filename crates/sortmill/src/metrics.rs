@@ -1,0 +1,218 @@
+//! Where the time went: for each stage, bytes and records in and out, time working and time waiting.
+//!
+//! A worker may run several stages in a row, so it attributes its time in laps: whatever passed since the
+//! last lap belongs to the stage and the state named now. The laps of a worker add up to its life.
+
+use serde::{Deserialize, Serialize};
+use sortmill_io::Os;
+
+/// The steps of a phase, in the order of a record's way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Range to chunk of bytes.
+    Read,
+    /// Chunk to batch of whole records.
+    Cut,
+    /// Batch to batch, by the user's function.
+    Map,
+    /// Batch to one batch per partition.
+    Partition,
+    /// Batch to temporary file.
+    Spill,
+    /// Partition to memory.
+    Load,
+    /// Partition to sorted partition.
+    Sort,
+    /// Runs of a partition larger than memory to one.
+    Merge,
+    /// Sorted batch to batch, by the user's function.
+    Reduce,
+    /// Batch to output.
+    Write,
+}
+
+/// All stages, in order.
+pub const STAGES: [Stage; 10] = [
+    Stage::Read,
+    Stage::Cut,
+    Stage::Map,
+    Stage::Partition,
+    Stage::Spill,
+    Stage::Load,
+    Stage::Sort,
+    Stage::Merge,
+    Stage::Reduce,
+    Stage::Write,
+];
+
+/// What a worker did with a stretch of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Worked.
+    Work,
+    /// Waited for something to work on.
+    Input,
+    /// Waited for room behind it.
+    Output,
+    /// Waited for a buffer.
+    Memory,
+    /// Waited for a device.
+    Device,
+    /// Had finished before its phase did.
+    Finished,
+}
+
+/// What one stage did, all its workers together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StageMetrics {
+    /// Threads that ran it.
+    pub worker_count: u64,
+    /// Bytes that came in.
+    pub bytes_in: u64,
+    /// Bytes that went out.
+    pub bytes_out: u64,
+    /// Records that came in; 0 where records are not yet told apart.
+    pub records_in: u64,
+    /// Records that went out.
+    pub records_out: u64,
+    /// Nanoseconds of work.
+    pub work_ns: u64,
+    /// Nanoseconds waited for input.
+    pub wait_input_ns: u64,
+    /// Nanoseconds waited for room behind it.
+    pub wait_output_ns: u64,
+    /// Nanoseconds waited for memory.
+    pub wait_memory_ns: u64,
+    /// Nanoseconds waited for a device.
+    pub wait_device_ns: u64,
+    /// Nanoseconds between its end and the end of its phase.
+    pub finished_ns: u64,
+}
+
+impl StageMetrics {
+    fn slot(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Work => &mut self.work_ns,
+            State::Input => &mut self.wait_input_ns,
+            State::Output => &mut self.wait_output_ns,
+            State::Memory => &mut self.wait_memory_ns,
+            State::Device => &mut self.wait_device_ns,
+            State::Finished => &mut self.finished_ns,
+        }
+    }
+
+    /// All its time.
+    #[must_use]
+    pub fn all_ns(&self) -> u64 {
+        self.work_ns
+            + self.wait_input_ns
+            + self.wait_output_ns
+            + self.wait_memory_ns
+            + self.wait_device_ns
+            + self.finished_ns
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.worker_count += other.worker_count;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.records_in += other.records_in;
+        self.records_out += other.records_out;
+        self.work_ns += other.work_ns;
+        self.wait_input_ns += other.wait_input_ns;
+        self.wait_output_ns += other.wait_output_ns;
+        self.wait_memory_ns += other.wait_memory_ns;
+        self.wait_device_ns += other.wait_device_ns;
+        self.finished_ns += other.finished_ns;
+    }
+}
+
+/// The metrics of all stages; those of several workers add up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Metrics {
+    stages: [StageMetrics; STAGES.len()],
+}
+
+impl Metrics {
+    /// The metrics of one stage.
+    #[must_use]
+    pub fn stage(&self, stage: Stage) -> &StageMetrics {
+        &self.stages[stage as usize]
+    }
+
+    /// The metrics of one stage, to be counted in.
+    pub fn stage_mut(&mut self, stage: Stage) -> &mut StageMetrics {
+        &mut self.stages[stage as usize]
+    }
+
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.stages.iter_mut().zip(&other.stages) {
+            mine.merge(theirs);
+        }
+    }
+}
+
+/// One worker's stopwatch and counters.
+pub struct Meter<'a> {
+    os: &'a dyn Os,
+    lap_ns: u64,
+    /// What was counted so far.
+    pub metrics: Metrics,
+}
+
+impl<'a> Meter<'a> {
+    /// Starts the watch of a worker that runs `stages`.
+    #[must_use]
+    pub fn start(os: &'a dyn Os, stages: &[Stage]) -> Self {
+        let mut metrics = Metrics::default();
+        for stage in stages {
+            metrics.stage_mut(*stage).worker_count = 1;
+        }
+        Self {
+            os,
+            lap_ns: os.now_ns(),
+            metrics,
+        }
+    }
+
+    /// Attributes the time since the last lap.
+    pub fn lap(&mut self, stage: Stage, state: State) {
+        let now = self.os.now_ns();
+        *self.metrics.stage_mut(stage).slot(state) += now - self.lap_ns;
+        self.lap_ns = now;
+    }
+
+    /// The counters of one stage.
+    pub fn stage(&mut self, stage: Stage) -> &mut StageMetrics {
+        self.metrics.stage_mut(stage)
+    }
+
+    /// Ends the watch: what it counted, and when it ended.
+    #[must_use]
+    pub fn finish(self, stage: Stage) -> Finished {
+        Finished {
+            metrics: self.metrics,
+            stage,
+            end_ns: self.lap_ns,
+        }
+    }
+}
+
+/// A worker's counts, with the moment it ended.
+pub struct Finished {
+    metrics: Metrics,
+    stage: Stage,
+    end_ns: u64,
+}
+
+impl Finished {
+    /// The counts, with the time up to the end of the phase attributed to having finished.
+    #[must_use]
+    pub fn until(mut self, phase_end_ns: u64) -> Metrics {
+        self.metrics.stage_mut(self.stage).finished_ns += phase_end_ns.saturating_sub(self.end_ns);
+        self.metrics
+    }
+}

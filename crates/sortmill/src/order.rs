@@ -1,0 +1,351 @@
+//! What a record is and how two of them compare: formats, keys, order-preserving words.
+//!
+//! A key is a function of the record into bytes whose plain comparison is the order asked for. The
+//! engine asks for it a **word** at a time: a `u64` that compares as the next few bytes do. Word 0 goes
+//! into the sort entry; later words are fetched only where earlier ones are equal. Nothing is stored
+//! beside the record: words are computed again wherever they are needed.
+//!
+//! A fixed key gives 8 bytes a word. A line gives 7 bytes and, in the lowest byte, how many bytes were
+//! left (8 for more than 7), so that short lines are told apart by one word and `ab` sorts before `ab\0`.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// How records lie in the input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Records end in a newline; one that is missing at the end of an input is added.
+    Lines,
+    /// Records of so many bytes.
+    Fixed(u32),
+}
+
+/// How the bytes of a key part are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Number {
+    /// As bytes.
+    Bytes,
+    /// An unsigned integer.
+    Unsigned,
+    /// A two's complement integer.
+    Signed,
+    /// An IEEE 754 number of 4 or 8 bytes, in the order of its `totalOrder`: -NaN, -inf, ..., -0, +0, ...,
+    /// inf, NaN.
+    Float,
+}
+
+/// One part of a fixed record's key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KeyPart {
+    /// First byte in the record.
+    pub offset: u32,
+    /// How many bytes.
+    pub bytes: u32,
+    /// What they mean.
+    pub number: Number,
+    /// Whether the lowest byte comes first; only for numbers.
+    pub little_endian: bool,
+    /// Whether larger comes first.
+    pub reversed: bool,
+}
+
+impl KeyPart {
+    /// Plain bytes in ascending order.
+    #[must_use]
+    pub fn plain(offset: u32, bytes: u32) -> Self {
+        Self {
+            offset,
+            bytes,
+            number: Number::Bytes,
+            little_endian: false,
+            reversed: false,
+        }
+    }
+
+    fn range(&self) -> std::ops::Range<usize> {
+        self.offset as usize..(self.offset + self.bytes) as usize
+    }
+
+    /// Byte `at` of the part's order-preserving form.
+    fn byte(&self, field: &[u8], at: usize) -> u8 {
+        let raw = |at: usize| {
+            let at = if self.little_endian { field.len() - 1 - at } else { at };
+            field[at]
+        };
+        let byte = match self.number {
+            Number::Bytes | Number::Unsigned => raw(at),
+            Number::Signed if at == 0 => raw(0) ^ 0x80,
+            Number::Signed => raw(at),
+            // Of a negative number every bit is turned, of any other the sign.
+            Number::Float if raw(0) >= 0x80 => !raw(at),
+            Number::Float if at == 0 => raw(0) ^ 0x80,
+            Number::Float => raw(at),
+        };
+        if self.reversed { !byte } else { byte }
+    }
+}
+
+/// Format and key of a job, ready to be asked. One per job, shared by all its threads.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Order {
+    format: Format,
+    shape: Shape,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Shape {
+    /// The whole line without its newline.
+    Line,
+    /// One run of plain bytes.
+    Slice { offset: usize, bytes: usize },
+    /// Several parts, or parts that need a transformation.
+    Parts { parts: Vec<KeyPart>, bytes: usize },
+}
+
+const LINE_WORD_BYTES: usize = 7;
+const FIXED_WORD_BYTES: usize = 8;
+
+impl Order {
+    /// Checks that `parts` suit `format`. No part means the whole record.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] that names the part and the limit it breaks.
+    pub fn new(format: Format, parts: &[KeyPart]) -> Result<Self> {
+        let wrong = |cause: String| Err(Error::new(ErrorKind::Usage, "understanding the key", cause));
+        let size = match format {
+            Format::Lines if parts.is_empty() => {
+                return Ok(Self {
+                    format,
+                    shape: Shape::Line,
+                });
+            }
+            Format::Lines => {
+                return wrong(
+                    "lines are compared whole; a key of bytes needs --format fixed:SIZE".into(),
+                );
+            }
+            Format::Fixed(0) => return wrong("a record of 0 bytes cannot be sorted".into()),
+            Format::Fixed(bytes) => bytes,
+        };
+        for part in parts {
+            let KeyPart { offset, bytes, number, .. } = *part;
+            if bytes == 0 {
+                return wrong(format!("the key {offset}:{bytes} is empty"));
+            }
+            if u64::from(offset) + u64::from(bytes) > u64::from(size) {
+                return wrong(format!(
+                    "the key {offset}:{bytes} ends at byte {}, behind the record's {size} bytes",
+                    u64::from(offset) + u64::from(bytes)
+                ));
+            }
+            if number == Number::Float && bytes != 4 && bytes != 8 {
+                return wrong(format!("the key {offset}:{bytes} is a float, which has 4 or 8 bytes"));
+            }
+        }
+        let plain = |part: &KeyPart| {
+            matches!(part.number, Number::Bytes | Number::Unsigned)
+                && !part.reversed
+                && !part.little_endian
+        };
+        let shape = match parts {
+            [] => Shape::Slice { offset: 0, bytes: size as usize },
+            [part] if plain(part) => Shape::Slice {
+                offset: part.offset as usize,
+                bytes: part.bytes as usize,
+            },
+            parts => Shape::Parts {
+                parts: parts.to_vec(),
+                bytes: parts.iter().map(|part| part.bytes as usize).sum(),
+            },
+        };
+        Ok(Self { format, shape })
+    }
+
+    /// How records lie in the input.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Where the first record of `bytes` ends, `None` if it goes on behind them. `have` bytes of it came
+    /// before.
+    #[must_use]
+    pub fn first_end(&self, bytes: &[u8], have: usize) -> Option<usize> {
+        match self.format {
+            Format::Lines => memchr::memchr(b'\n', bytes).map(|at| at + 1),
+            Format::Fixed(size) => {
+                let end = size as usize - have;
+                (end <= bytes.len()).then_some(end)
+            }
+        }
+    }
+
+    /// Where the last whole record of `bytes` ends, 0 if none does. `have` bytes of the first record
+    /// came before.
+    #[must_use]
+    pub fn last_end(&self, bytes: &[u8], have: usize) -> usize {
+        match self.format {
+            Format::Lines => memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1),
+            Format::Fixed(size) => {
+                let beyond = (have + bytes.len()) % size as usize;
+                bytes.len().saturating_sub(beyond)
+            }
+        }
+    }
+
+    /// Bytes of the record at the start of `bytes`, which hold all of it.
+    #[inline]
+    #[must_use]
+    pub fn record_bytes(&self, bytes: &[u8]) -> usize {
+        match self.format {
+            Format::Lines => memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1),
+            Format::Fixed(size) => size as usize,
+        }
+    }
+
+    /// Word `depth` of the record's key: words compare as the keys do, the first unequal one decides.
+    #[inline]
+    #[must_use]
+    pub fn word(&self, record: &[u8], depth: usize) -> u64 {
+        match &self.shape {
+            Shape::Line => line_word(&record[..record.len() - 1], depth),
+            Shape::Slice { offset, bytes } => {
+                slice_word(&record[*offset..*offset + *bytes], depth)
+            }
+            Shape::Parts { parts, .. } => parts_word(parts, record, depth),
+        }
+    }
+
+    /// Word `depth` of a key that [`Order::key_into`] made.
+    #[must_use]
+    pub fn word_of_key(&self, key: &[u8], depth: usize) -> u64 {
+        match self.shape {
+            Shape::Line => line_word(key, depth),
+            Shape::Slice { .. } | Shape::Parts { .. } => slice_word(key, depth),
+        }
+    }
+
+    /// Whether keys that are equal up to word `depth`, which was `word`, are equal altogether.
+    #[inline]
+    #[must_use]
+    pub fn ends_with(&self, word: u64, depth: usize) -> bool {
+        match self.shape {
+            Shape::Line => word & 0xff <= LINE_WORD_BYTES as u64,
+            Shape::Slice { bytes, .. } | Shape::Parts { bytes, .. } => {
+                (depth + 1) * FIXED_WORD_BYTES >= bytes
+            }
+        }
+    }
+
+    /// Compares the keys of two records.
+    #[must_use]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match &self.shape {
+            Shape::Line => a[..a.len() - 1].cmp(&b[..b.len() - 1]),
+            Shape::Slice { offset, bytes } => {
+                let range = *offset..*offset + *bytes;
+                a[range.clone()].cmp(&b[range])
+            }
+            Shape::Parts { parts, .. } => {
+                for part in parts {
+                    let (x, y) = (&a[part.range()], &b[part.range()]);
+                    for at in 0..part.bytes as usize {
+                        let order = part.byte(x, at).cmp(&part.byte(y, at));
+                        if order.is_ne() {
+                            return order;
+                        }
+                    }
+                }
+                Ordering::Equal
+            }
+        }
+    }
+
+    /// Compares a record's key with one that [`Order::key_into`] made, or with any other bytes: a
+    /// boundary need not be the key of a record.
+    #[must_use]
+    pub fn compare_with_key(&self, record: &[u8], key: &[u8]) -> Ordering {
+        match &self.shape {
+            Shape::Line => record[..record.len() - 1].cmp(key),
+            Shape::Slice { offset, bytes } => record[*offset..*offset + *bytes].cmp(key),
+            Shape::Parts { parts, .. } => {
+                let bytes = parts.iter().flat_map(|part| {
+                    let field = &record[part.range()];
+                    (0..part.bytes as usize).map(|at| part.byte(field, at))
+                });
+                bytes.cmp(key.iter().copied())
+            }
+        }
+    }
+
+    /// Appends the record's key, in its order-preserving form, to `key`.
+    pub fn key_into(&self, record: &[u8], key: &mut Vec<u8>) {
+        match &self.shape {
+            Shape::Line => key.extend_from_slice(&record[..record.len() - 1]),
+            Shape::Slice { offset, bytes } => {
+                key.extend_from_slice(&record[*offset..*offset + *bytes]);
+            }
+            Shape::Parts { parts, .. } => {
+                for part in parts {
+                    let field = &record[part.range()];
+                    key.extend((0..part.bytes as usize).map(|at| part.byte(field, at)));
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn line_word(line: &[u8], depth: usize) -> u64 {
+    let from = depth * LINE_WORD_BYTES;
+    let left = line.len().saturating_sub(from);
+    let bytes = if left > LINE_WORD_BYTES {
+        let eight: [u8; 8] = line[from..from + 8].try_into().expect("eight bytes");
+        u64::from_be_bytes(eight) & !0xff
+    } else {
+        let mut eight = [0; 8];
+        eight[..left].copy_from_slice(&line[line.len() - left..]);
+        u64::from_be_bytes(eight)
+    };
+    bytes | left.min(LINE_WORD_BYTES + 1) as u64
+}
+
+#[inline]
+fn slice_word(key: &[u8], depth: usize) -> u64 {
+    let from = depth * FIXED_WORD_BYTES;
+    if let Some(eight) = key.get(from..from + 8) {
+        return u64::from_be_bytes(eight.try_into().expect("eight bytes"));
+    }
+    let left = key.len().saturating_sub(from);
+    let mut eight = [0; 8];
+    eight[..left].copy_from_slice(&key[key.len() - left..]);
+    u64::from_be_bytes(eight)
+}
+
+fn parts_word(parts: &[KeyPart], record: &[u8], depth: usize) -> u64 {
+    let mut skip = depth * FIXED_WORD_BYTES;
+    let mut eight = [0; 8];
+    let mut filled = 0;
+    for part in parts {
+        let bytes = part.bytes as usize;
+        if skip >= bytes {
+            skip -= bytes;
+            continue;
+        }
+        let field = &record[part.range()];
+        for at in skip..bytes {
+            if filled == eight.len() {
+                return u64::from_be_bytes(eight);
+            }
+            eight[filled] = part.byte(field, at);
+            filled += 1;
+        }
+        skip = 0;
+    }
+    u64::from_be_bytes(eight)
+}

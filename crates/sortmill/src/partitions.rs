@@ -1,0 +1,566 @@
+//! Where distributed records wait to be sorted: blocks in memory, and which of them go to disk.
+//!
+//! Each partition fills one open block; full blocks stay in memory until the free ones fall below the
+//! low-water mark. Then the highest partition that has any is **evicted**: its blocks are written as they
+//! are, and from then on each of its blocks is written when it is full. So the lowest partitions are in
+//! memory when sorting begins, and data that is a little larger than memory spills only a little.
+//!
+//! A partition that outgrows its share is **divided** for later arrivals: two new partitions take over
+//! its range, and what it already holds is read with both of them, each taking the records of its own
+//! range. Nothing is written twice.
+//!
+//! Lock order: table, then list, then one partition's state; a thread that waits for memory holds none.
+
+use sortmill_io::frame::Header;
+use sortmill_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use sortmill_io::sync::{Arc, Mutex, RwLock, lock};
+use sortmill_io::{Buffer, Pool};
+
+use crate::batch::Batch;
+use crate::block::{Open, disk_bytes, record_bytes_max};
+use crate::error::{Error, ErrorKind, Result};
+use crate::order::Order;
+use crate::plan::Plan;
+use crate::queue::{Promise, Queue, Stop};
+use crate::table::{Boundary, Table};
+use crate::temp::Temp;
+
+/// A block on its way to the temporary file.
+pub struct SpillBlock {
+    /// The memory; free again when written.
+    pub buffer: Buffer,
+    /// What the block's header will say.
+    pub header: Header,
+    /// Where in the temporary file it goes.
+    pub offset: u64,
+}
+
+/// Where a full block is.
+#[derive(Clone)]
+pub enum Whereabouts {
+    /// In memory.
+    Memory(Arc<Buffer>),
+    /// In the temporary file, at this offset.
+    Disk(u64),
+}
+
+/// A full block of a partition.
+#[derive(Clone)]
+pub struct Block {
+    /// What its header says, or will say.
+    pub header: Header,
+    /// Where it is.
+    pub whereabouts: Whereabouts,
+}
+
+impl Block {
+    /// Its bytes in a file: header and payload, rounded up to the alignment.
+    #[must_use]
+    pub fn disk_bytes(&self) -> usize {
+        disk_bytes(&self.header)
+    }
+}
+
+/// Everything a partition received.
+pub struct Content {
+    /// Its number.
+    pub partition: u32,
+    /// Its blocks in the order they were filled.
+    pub blocks: Vec<Block>,
+    /// Its records.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What is sorted in one go: one slot of the table.
+pub struct Unit {
+    /// The partitions that hold its records: one, or, where partitions were divided, its ancestors too.
+    pub contents: Vec<Arc<Content>>,
+    /// The slot's range, if the contents hold records of other slots too.
+    pub range: Option<(Option<Boundary>, Option<Boundary>)>,
+}
+
+impl Unit {
+    /// All its blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.contents.iter().flat_map(|content| &content.blocks)
+    }
+
+    /// Bytes of its records; `None` if not all records of its contents are its own.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        match &self.range {
+            None => Some(self.contents.iter().map(|content| content.bytes).sum()),
+            Some(_) => None,
+        }
+    }
+
+    /// Records its contents hold, its own or not.
+    #[must_use]
+    pub fn records_at_most(&self) -> u64 {
+        self.contents.iter().map(|content| content.records).sum()
+    }
+}
+
+/// Totals for the report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Partitions that were evicted.
+    pub evicted: u64,
+    /// Partitions that were divided.
+    pub divided: u64,
+    /// Bytes written to the temporary file, headers and padding included.
+    pub spilled_bytes: u64,
+}
+
+struct Partition {
+    id: u32,
+    ancestors: Vec<u32>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    blocks: Vec<Block>,
+    open: Option<Open>,
+    evicted: bool,
+    divided: bool,
+    bytes: u64,
+    records: u64,
+    /// The load at which dividing is tried again, after a try that found no boundary.
+    divide_from: u64,
+}
+
+/// All partitions of a job on one node.
+pub struct Partitions<'a> {
+    plan: &'a Plan,
+    job: u64,
+    pool: Pool,
+    spills: Queue<SpillBlock>,
+    stop: Stop,
+    temp: &'a Temp<'a>,
+    table: Promise<Arc<Table>>,
+    list: RwLock<Vec<Arc<Partition>>>,
+    /// Partition numbers in the order of their ranges, a divided one just below its halves.
+    by_range: Mutex<Vec<u32>>,
+    dividing: Mutex<()>,
+    evicting: Mutex<()>,
+    long: Mutex<()>,
+    spilling: AtomicUsize,
+    evicted: AtomicU64,
+    divided: AtomicU64,
+}
+
+impl<'a> Partitions<'a> {
+    /// No partitions yet: [`Partitions::begin`] makes them. Full blocks of evicted partitions go to
+    /// `spills`.
+    #[must_use]
+    pub fn new(
+        plan: &'a Plan,
+        job: u64,
+        pool: Pool,
+        spills: Queue<SpillBlock>,
+        stop: Stop,
+        temp: &'a Temp<'a>,
+    ) -> Self {
+        Self {
+            plan,
+            job,
+            pool,
+            spills,
+            stop,
+            temp,
+            table: Promise::default(),
+            list: RwLock::new(Vec::new()),
+            by_range: Mutex::new(Vec::new()),
+            dividing: Mutex::new(()),
+            evicting: Mutex::new(()),
+            long: Mutex::new(()),
+            spilling: AtomicUsize::new(0),
+            evicted: AtomicU64::new(0),
+            divided: AtomicU64::new(0),
+        }
+    }
+
+    /// The promise of the current table: workers wait for the first one, and look again for each chunk.
+    #[must_use]
+    pub fn table(&self) -> Promise<Arc<Table>> {
+        self.table.clone()
+    }
+
+    /// Makes a partition for each slot of `table` and lets the workers begin.
+    pub fn begin(&self, table: Table) {
+        let count = u32::try_from(table.slot_count()).expect("few partitions");
+        let mut list = self.list.write().expect("no thread panicked");
+        list.extend((0..count).map(|id| new_partition(id, Vec::new())));
+        drop(list);
+        *lock(&self.by_range) = (0..count).collect();
+        self.table.keep(Arc::new(table));
+    }
+
+    /// Appends the records `rows` of `batch` to partition `id`, in order. Says whether the partition has
+    /// outgrown its share.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn append(
+        &self,
+        id: u32,
+        batch: &Batch<'_>,
+        rows: &[u32],
+        spare: &mut Option<Buffer>,
+    ) -> Result<bool> {
+        let partition = self.partition(id);
+        let mut rest = rows;
+        loop {
+            if spare.is_none() {
+                *spare = Some(self.take_block()?);
+            }
+            let mut full = Vec::new();
+            let mut state = lock(&partition.state);
+            while let Some(&row) = rest.first() {
+                if batch.record(row as usize).len() > self.long_from() {
+                    break;
+                }
+                if state.open.is_none() {
+                    let Some(buffer) = spare.take() else { break };
+                    state.open = Some(Open::new(buffer));
+                }
+                let open = state.open.as_mut().expect("just made");
+                let put = open.put(batch, rest);
+                if put == 0 {
+                    self.close_open(id, &mut state, &mut full);
+                }
+                state.records += put as u64;
+                state.bytes += rows_bytes(batch, &rest[..put]);
+                rest = &rest[put..];
+            }
+            let too_large = self.is_too_large(&state);
+            drop(state);
+            self.send(full)?;
+            match rest.first() {
+                None => return Ok(too_large),
+                Some(&row) if batch.record(row as usize).len() > self.long_from() => {
+                    self.append_long(&partition, batch.chunk, batch.record(row as usize))?;
+                    rest = &rest[1..];
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Records longer than this are put into blocks of their own, in fragments.
+    fn long_from(&self) -> usize {
+        record_bytes_max(self.plan.block_bytes)
+    }
+
+    /// Appends a record that is longer than a block as a chain of fragments. One at a time, so that
+    /// threads never wait for each other's memory.
+    fn append_long(&self, partition: &Partition, chunk: u64, record: &[u8]) -> Result<()> {
+        let _one_at_a_time = lock(&self.long);
+        let fragments: Vec<&[u8]> = record.chunks(self.long_from()).collect();
+        let mut buffers = Vec::with_capacity(fragments.len());
+        for _ in &fragments {
+            buffers.push(self.take_block()?);
+        }
+        let mut full = Vec::new();
+        let mut state = lock(&partition.state);
+        if state.open.is_some() {
+            self.close_open(partition.id, &mut state, &mut full);
+        }
+        let last = fragments.len() - 1;
+        for (at, (fragment, buffer)) in fragments.into_iter().zip(buffers).enumerate() {
+            let mut open = Open::new(buffer);
+            open.put_fragment(chunk, fragment, at == last);
+            state.open = Some(open);
+            if at < last {
+                self.close_open(partition.id, &mut state, &mut full);
+            }
+        }
+        state.records += 1;
+        state.bytes += record.len() as u64;
+        drop(state);
+        self.send(full)
+    }
+
+    fn is_too_large(&self, state: &State) -> bool {
+        let large = state.bytes > self.plan.divide_bytes || state.records > self.plan.divide_records;
+        large && !state.divided && state.bytes >= state.divide_from
+    }
+
+    /// Ends the open block of a partition: it stays in memory, or goes to `full` to be written.
+    fn close_open(&self, id: u32, state: &mut State, full: &mut Vec<SpillBlock>) {
+        let open = state.open.take().expect("a block is open");
+        let header = Header {
+            job: self.job,
+            attempt: 0,
+            node: 0,
+            partition: id,
+            sequence: u32::try_from(state.blocks.len()).expect("fewer than 2^32 blocks"),
+            record_count: open.records(),
+            payload_bytes: open.payload_bytes(),
+        };
+        let whereabouts = if state.evicted {
+            let spill = self.address(header, open.into_buffer());
+            let offset = spill.offset;
+            full.push(spill);
+            Whereabouts::Disk(offset)
+        } else {
+            Whereabouts::Memory(Arc::new(open.into_buffer()))
+        };
+        state.blocks.push(Block {
+            header,
+            whereabouts,
+        });
+    }
+
+    /// Gives a block its place in the temporary file.
+    fn address(&self, header: Header, buffer: Buffer) -> SpillBlock {
+        let bytes = disk_bytes(&header) as u64;
+        self.spilling.fetch_add(1, Ordering::SeqCst);
+        SpillBlock {
+            buffer,
+            header,
+            offset: self.temp.allocate(bytes),
+        }
+    }
+
+    fn send(&self, full: Vec<SpillBlock>) -> Result<()> {
+        for block in full {
+            self.spills.push(block).map_err(|_| self.stop.error())?;
+        }
+        Ok(())
+    }
+
+    /// A block was written, or will not be, and its memory is free.
+    pub fn spilled(&self) {
+        self.spilling.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Waits for a free block, evicting partitions first when few are left.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn take_block(&self) -> Result<Buffer> {
+        while self.is_low() && self.evict_if_low()? {}
+        self.pool.take().ok_or_else(|| self.stop.error())
+    }
+
+    fn is_low(&self) -> bool {
+        self.pool.free_count() + self.spilling.load(Ordering::SeqCst) < self.plan.block_low_water
+    }
+
+    /// Evicts the highest partition that has full blocks in memory. `false` if there is none.
+    fn evict_if_low(&self) -> Result<bool> {
+        let _one_at_a_time = lock(&self.evicting);
+        if !self.is_low() {
+            return Ok(true);
+        }
+        let by_range = lock(&self.by_range).clone();
+        for &id in by_range.iter().rev() {
+            let partition = self.partition(id);
+            if self.evict(&partition)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sends the partition's blocks in memory to disk. `false` if it has none.
+    fn evict(&self, partition: &Partition) -> Result<bool> {
+        let mut state = lock(&partition.state);
+        let mut full = Vec::new();
+        for block in &mut state.blocks {
+            let Whereabouts::Memory(buffer) = &mut block.whereabouts else {
+                continue;
+            };
+            // While records arrive nobody else has a share in a block.
+            let Some(_) = Arc::get_mut(buffer) else { continue };
+            let placeholder = Whereabouts::Disk(0);
+            let Whereabouts::Memory(buffer) = std::mem::replace(&mut block.whereabouts, placeholder)
+            else {
+                unreachable!("it was in memory a moment ago");
+            };
+            let buffer = Arc::into_inner(buffer).expect("nobody else has a share in it");
+            let spill = self.address(block.header, buffer);
+            block.whereabouts = Whereabouts::Disk(spill.offset);
+            full.push(spill);
+        }
+        if full.is_empty() {
+            return Ok(false);
+        }
+        if !std::mem::replace(&mut state.evicted, true) {
+            self.evicted.fetch_add(1, Ordering::SeqCst);
+        }
+        drop(state);
+        self.send(full)?;
+        Ok(true)
+    }
+
+    /// Divides a partition that outgrew its share: `rows` of `batch` are its newest records, and their
+    /// median is the best guess at the middle of what is still to come.
+    pub fn divide(&self, order: &Order, id: u32, batch: &Batch<'_>, rows: &[u32]) {
+        let _one_at_a_time = lock(&self.dividing);
+        let table = self.table.now().expect("records have been distributed");
+        let parent = self.partition(id);
+        let slot = (0..table.slot_count()).find(|&slot| table.owner(slot) == id);
+        let count = u32::try_from(self.list.read().expect("no thread panicked").len())
+            .expect("few partitions");
+        let next = slot
+            .filter(|_| (count as usize) + 2 <= self.plan.partition_count_max)
+            .and_then(|slot| {
+                let boundary = self.middle(order, batch, rows)?;
+                table.divide(order, slot, boundary, (count, count + 1))
+            });
+        let mut state = lock(&parent.state);
+        let Some(next) = next else {
+            state.divide_from = 2 * state.bytes;
+            return;
+        };
+        state.divided = true;
+        drop(state);
+        let mut ancestors = parent.ancestors.clone();
+        ancestors.push(id);
+        let mut list = self.list.write().expect("no thread panicked");
+        list.push(new_partition(count, ancestors.clone()));
+        list.push(new_partition(count + 1, ancestors));
+        drop(list);
+        let mut by_range = lock(&self.by_range);
+        let at = by_range.iter().position(|&other| other == id).expect("it is listed");
+        by_range.splice(at + 1..at + 1, [count, count + 1]);
+        drop(by_range);
+        self.divided.fetch_add(1, Ordering::SeqCst);
+        self.table.keep(Arc::new(next));
+    }
+
+    /// A boundary in the middle of the records `rows`: at a key, or, where half of them have the
+    /// smallest key, at the place where that key is now.
+    fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Boundary> {
+        let mut rows = rows.to_vec();
+        let record = |row: &u32| batch.record(*row as usize);
+        rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
+        let (smallest, median) = (record(rows.first()?), record(&rows[rows.len() / 2]));
+        let mut key = Vec::new();
+        order.key_into(median, &mut key);
+        let chunk = if order.compare(smallest, median).is_lt() {
+            0
+        } else if self.plan.equal_keys_meet {
+            return None;
+        } else {
+            batch.chunk + 1
+        };
+        Some(Boundary { key, chunk })
+    }
+
+    fn partition(&self, id: u32) -> Arc<Partition> {
+        let list = self.list.read().expect("no thread panicked");
+        Arc::clone(&list[id as usize])
+    }
+
+    /// Ends the distribution: all partitions as units in the order of their ranges. Open blocks stay in
+    /// memory; where what is in memory would leave too little room to load a partition that is not, the
+    /// highest are evicted first.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn finish(&self) -> Result<(Vec<Unit>, Counts)> {
+        let list = self.list.read().expect("no thread panicked").clone();
+        let Some(table) = self.table.now() else {
+            return Ok((Vec::new(), Counts::default()));
+        };
+        for partition in &list {
+            let mut state = lock(&partition.state);
+            let evicted = std::mem::replace(&mut state.evicted, false);
+            if state.open.is_some() {
+                self.close_open(partition.id, &mut state, &mut Vec::new());
+            }
+            state.evicted = evicted;
+        }
+        self.make_room(&list)?;
+        let contents: Vec<Arc<Content>> = list.iter().map(|partition| take(partition)).collect();
+        let units = (0..table.slot_count())
+            .map(|slot| {
+                let owner = &list[table.owner(slot) as usize];
+                let (from, to) = table.around(slot);
+                Unit {
+                    contents: owner
+                        .ancestors
+                        .iter()
+                        .chain([&owner.id])
+                        .map(|&id| Arc::clone(&contents[id as usize]))
+                        .collect(),
+                    range: (!owner.ancestors.is_empty()).then(|| (from.cloned(), to.cloned())),
+                }
+            })
+            .collect();
+        let counts = Counts {
+            evicted: self.evicted.load(Ordering::SeqCst),
+            divided: self.divided.load(Ordering::SeqCst),
+            spilled_bytes: self.temp.end(),
+        };
+        Ok((units, counts))
+    }
+
+    /// Evicts until any one unit can be loaded beside all that stays in memory above it.
+    fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
+        let in_memory = |id: u32| {
+            let state = lock(&list[id as usize].state);
+            let blocks = state.blocks.iter();
+            blocks
+                .filter(|block| matches!(block.whereabouts, Whereabouts::Memory(_)))
+                .count()
+        };
+        let mut held: usize = (0..list.len()).map(|id| in_memory(id as u32)).sum();
+        let room = self.plan.block_count - self.plan.unit_blocks_max;
+        let by_range = lock(&self.by_range).clone();
+        let spilled_at_all = self.temp.end() > 0;
+        for &id in by_range.iter().rev() {
+            if held <= room || !spilled_at_all {
+                break;
+            }
+            let count = in_memory(id);
+            if self.evict(&list[id as usize])? {
+                held -= count;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn new_partition(id: u32, ancestors: Vec<u32>) -> Arc<Partition> {
+    Arc::new(Partition {
+        id,
+        ancestors,
+        state: Mutex::new(State::default()),
+    })
+}
+
+fn take(partition: &Partition) -> Arc<Content> {
+    let mut state = lock(&partition.state);
+    Arc::new(Content {
+        partition: partition.id,
+        blocks: std::mem::take(&mut state.blocks),
+        records: state.records,
+        bytes: state.bytes,
+    })
+}
+
+fn rows_bytes(batch: &Batch<'_>, rows: &[u32]) -> u64 {
+    rows.iter()
+        .map(|&row| batch.record(row as usize).len() as u64)
+        .sum()
+}
+
+/// The error of a temporary block that did not come back as it was written.
+#[must_use]
+pub fn damaged(path: &std::path::Path, offset: u64, why: sortmill_io::frame::Damage) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "reading back temporary data",
+        why.to_string(),
+    )
+    .at(path)
+    .offset(offset)
+    .hint("The device did not return what was written to it. Nothing of it was used and no output was made; choose another folder with --temp.")
+}

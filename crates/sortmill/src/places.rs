@@ -1,0 +1,97 @@
+//! Where each unit's output begins, and whose turn it is: a state machine without I/O.
+//!
+//! Where all sizes become known before anything is written, units are written in any order, each at its
+//! own offset. Where they do not (a reduce function, or an output that is a stream), units take turns.
+
+use sortmill_io::sync::{Arc, Condvar, Mutex, lock, wait};
+
+/// The places of a row of units. Cloning shares it.
+#[derive(Clone)]
+pub struct Places {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// Sizes of units, as far as they are known.
+    sizes: Vec<Option<u64>>,
+    /// Units whose sizes and those of all below are known, and their sum.
+    known: usize,
+    sum: u64,
+    /// The unit whose turn it is.
+    turn: usize,
+    aborted: bool,
+}
+
+impl Places {
+    /// `count` units of unknown size.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    sizes: vec![None; count],
+                    known: 0,
+                    sum: 0,
+                    turn: 0,
+                    aborted: false,
+                }),
+                changed: Condvar::new(),
+            }),
+        }
+    }
+
+    /// Says how many bytes unit `number` has, and waits until those of all units below it are known.
+    /// Answers where its output begins; `None` when the job is ending.
+    #[must_use]
+    pub fn begin(&self, number: usize, bytes: u64) -> Option<u64> {
+        let mut state = lock(&self.shared.state);
+        state.sizes[number] = Some(bytes);
+        while let Some(&Some(size)) = state.sizes.get(state.known) {
+            state.known += 1;
+            state.sum += size;
+        }
+        self.shared.changed.notify_all();
+        loop {
+            if state.aborted {
+                return None;
+            }
+            if state.known >= number {
+                let above: u64 = state.sizes[number..state.known].iter().flatten().sum();
+                return Some(state.sum - above);
+            }
+            state = wait(&self.shared.changed, state);
+        }
+    }
+
+    /// Waits until it is unit `number`'s turn. `false` when the job is ending.
+    #[must_use]
+    pub fn wait_turn(&self, number: usize) -> bool {
+        let mut state = lock(&self.shared.state);
+        loop {
+            if state.aborted {
+                return false;
+            }
+            if state.turn == number {
+                return true;
+            }
+            state = wait(&self.shared.changed, state);
+        }
+    }
+
+    /// Passes the turn on.
+    pub fn end_turn(&self) {
+        lock(&self.shared.state).turn += 1;
+        self.shared.changed.notify_all();
+    }
+
+    /// Ends every wait, now and later.
+    pub fn abort(&self) {
+        lock(&self.shared.state).aborted = true;
+        self.shared.changed.notify_all();
+    }
+}

@@ -1,0 +1,256 @@
+//! What passes between threads: bounded queues, and the one switch that ends them all.
+//!
+//! The first error wins. [`Stop::fail`] keeps it and closes every queue and pool that was registered, so
+//! that each thread finds its wait ended and returns; nothing waits for ever (promise 13).
+
+use std::collections::VecDeque;
+
+use sortmill_io::sync::atomic::{AtomicBool, Ordering};
+use sortmill_io::sync::{Arc, Condvar, Mutex, lock, wait};
+
+use crate::error::{Error, Result};
+
+/// A bounded queue of any number of senders and receivers. Cloning shares it.
+pub struct Queue<T> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    room_or_item: Condvar,
+}
+
+struct State<T> {
+    items: VecDeque<T>,
+    room: usize,
+    closed: bool,
+}
+
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// A queue for at most `room` items.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    items: VecDeque::with_capacity(room),
+                    room: room.max(1),
+                    closed: false,
+                }),
+                room_or_item: Condvar::new(),
+            }),
+        }
+    }
+
+    /// Waits for room and appends `item`. Gives it back if the queue is closed.
+    ///
+    /// # Errors
+    /// The item, when nobody will take it any more.
+    pub fn push(&self, item: T) -> std::result::Result<(), T> {
+        let mut state = lock(&self.shared.state);
+        while !state.closed && state.items.len() == state.room {
+            state = wait(&self.shared.room_or_item, state);
+        }
+        if state.closed {
+            return Err(item);
+        }
+        state.items.push_back(item);
+        drop(state);
+        self.shared.room_or_item.notify_all();
+        Ok(())
+    }
+
+    /// Waits for an item. `None` once the queue is closed and empty.
+    #[must_use]
+    pub fn pop(&self) -> Option<T> {
+        let mut state = lock(&self.shared.state);
+        loop {
+            if let Some(item) = state.items.pop_front() {
+                drop(state);
+                self.shared.room_or_item.notify_all();
+                return Some(item);
+            }
+            if state.closed {
+                return None;
+            }
+            state = wait(&self.shared.room_or_item, state);
+        }
+    }
+
+    /// An item if there is one now.
+    #[must_use]
+    pub fn try_pop(&self) -> Option<T> {
+        let item = lock(&self.shared.state).items.pop_front()?;
+        self.shared.room_or_item.notify_all();
+        Some(item)
+    }
+
+    /// No more items will come; those inside can still be taken.
+    pub fn close(&self) {
+        lock(&self.shared.state).closed = true;
+        self.shared.room_or_item.notify_all();
+    }
+
+    /// Items may come again after [`Queue::close`].
+    pub fn reopen(&self) {
+        lock(&self.shared.state).closed = false;
+    }
+
+    /// No more items will come or go: what is inside is dropped.
+    pub fn abort(&self) {
+        let mut state = lock(&self.shared.state);
+        state.closed = true;
+        let dropped = std::mem::take(&mut state.items);
+        drop(state);
+        self.shared.room_or_item.notify_all();
+        drop(dropped);
+    }
+}
+
+/// The switch that ends a job: holds the first error. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Stop {
+    shared: Arc<StopShared>,
+}
+
+#[derive(Default)]
+struct StopShared {
+    stopped: AtomicBool,
+    state: Mutex<StopState>,
+}
+
+#[derive(Default)]
+struct StopState {
+    error: Option<Error>,
+    closers: Vec<Box<dyn Fn() + Send>>,
+}
+
+impl Stop {
+    /// A switch that is not yet thrown.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the job is ending.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Ends the job because of `error`, unless it is ending already.
+    pub fn fail(&self, error: Error) {
+        let mut state = lock(&self.shared.state);
+        state.error.get_or_insert(error);
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        for close in &state.closers {
+            close();
+        }
+    }
+
+    /// Ends the job because somebody asked for it, as a signal does.
+    pub fn interrupt(&self) {
+        self.fail(Error::interrupted());
+    }
+
+    /// Calls `close` when the job ends early, at once if it has.
+    pub fn on_stop(&self, close: impl Fn() + Send + 'static) {
+        let mut state = lock(&self.shared.state);
+        if self.is_stopped() {
+            close();
+        }
+        state.closers.push(Box::new(close));
+    }
+
+    /// The first error, if the job is ending because of one.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn check(&self) -> Result<()> {
+        if !self.is_stopped() {
+            return Ok(());
+        }
+        match &lock(&self.shared.state).error {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The error that ended a wait: for callers that found a queue or pool closed.
+    #[must_use]
+    pub fn error(&self) -> Error {
+        self.check().err().unwrap_or_else(Error::interrupted)
+    }
+}
+
+/// A value that one thread makes and others wait for. Cloning shares it.
+pub struct Promise<T> {
+    shared: Arc<PromiseShared<T>>,
+}
+
+struct PromiseShared<T> {
+    state: Mutex<(Option<T>, bool)>,
+    kept: Condvar,
+}
+
+impl<T> Clone for Promise<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<T: Clone> Default for Promise<T> {
+    fn default() -> Self {
+        Self {
+            shared: Arc::new(PromiseShared {
+                state: Mutex::new((None, false)),
+                kept: Condvar::new(),
+            }),
+        }
+    }
+}
+
+impl<T: Clone> Promise<T> {
+    /// Keeps the promise, or keeps it anew.
+    pub fn keep(&self, value: T) {
+        lock(&self.shared.state).0 = Some(value);
+        self.shared.kept.notify_all();
+    }
+
+    /// The value if it is there.
+    #[must_use]
+    pub fn now(&self) -> Option<T> {
+        lock(&self.shared.state).0.clone()
+    }
+
+    /// Waits for the value. `None` once it will not come.
+    #[must_use]
+    pub fn get(&self) -> Option<T> {
+        let mut state = lock(&self.shared.state);
+        loop {
+            if state.1 {
+                return None;
+            }
+            if let Some(value) = &state.0 {
+                return Some(value.clone());
+            }
+            state = wait(&self.shared.kept, state);
+        }
+    }
+
+    /// Ends every wait, now and later.
+    pub fn abort(&self) {
+        lock(&self.shared.state).1 = true;
+        self.shared.kept.notify_all();
+    }
+}

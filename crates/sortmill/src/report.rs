@@ -1,0 +1,349 @@
+//! What was done, as data (`docs/report.md` explains each field) and as a few lines for people.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fingerprint::Fingerprint;
+use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
+use crate::plan::Plan;
+use crate::text;
+
+/// The report of one job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The version of this form.
+    pub version: u32,
+    /// `io_uring`, `posix` or `sim`.
+    pub back_end: String,
+    /// Where direct I/O was used.
+    pub direct_io: DirectIo,
+    /// From start to end.
+    pub wall_ns: u64,
+    /// Processor time of all threads.
+    pub cpu_ns: u64,
+    /// The phases in order.
+    pub phases: Vec<Phase>,
+    /// Time to draw the sample, while reading had begun.
+    pub sample_ns: u64,
+    /// Time to sync, verify and name the output.
+    pub commit_ns: u64,
+    /// Bytes by purpose.
+    pub bytes: Bytes,
+    /// Memory by holder.
+    pub memory: Memory,
+    /// The partitions that were sorted.
+    pub partitions: Partitions,
+    /// The proof.
+    pub fingerprints: Fingerprints,
+    /// Bad records that were left out.
+    pub skipped_records: u64,
+    /// Whether the output was read again before it got its name.
+    pub verified: bool,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// Where direct I/O was used.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct DirectIo {
+    /// For every input.
+    pub input: bool,
+    /// For the output.
+    pub output: bool,
+}
+
+/// One phase.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Phase {
+    /// `distribute` or `sort`.
+    pub name: String,
+    /// How long it took.
+    pub wall_ns: u64,
+    /// Processor time of all threads.
+    pub cpu_ns: u64,
+    /// Its stages in order.
+    pub stages: Vec<StageReport>,
+}
+
+/// One stage of a phase.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Which stage.
+    pub stage: Stage,
+    /// What it did.
+    #[serde(flatten)]
+    pub metrics: StageMetrics,
+}
+
+impl Phase {
+    /// A phase from what its workers counted.
+    #[must_use]
+    pub fn new(name: &str, wall_ns: u64, cpu_ns: u64, metrics: &Metrics) -> Self {
+        let stages = STAGES
+            .iter()
+            .filter(|stage| metrics.stage(**stage).worker_count > 0)
+            .map(|stage| StageReport {
+                stage: *stage,
+                metrics: *metrics.stage(*stage),
+            })
+            .collect();
+        Self {
+            name: name.to_owned(),
+            wall_ns,
+            cpu_ns,
+            stages,
+        }
+    }
+}
+
+/// Bytes by purpose.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Bytes {
+    /// Of the inputs.
+    pub input: u64,
+    /// Read to distribute them, alignment included.
+    pub input_read: u64,
+    /// Read to draw the sample.
+    pub sample_read: u64,
+    /// Written to temporary files.
+    pub temp_written: u64,
+    /// Read back from them.
+    pub temp_read: u64,
+    /// Of these two, because partitions had to be merged.
+    pub merge_extra: u64,
+    /// Written to the output, padding included.
+    pub output_written: u64,
+    /// Of the output.
+    pub output: u64,
+    /// What any sort of this input within this memory must move.
+    pub lower_bound: u64,
+    /// Read from devices by this process, as the kernel counted.
+    pub kernel_read: u64,
+    /// Written to devices by this process, as the kernel counted.
+    pub kernel_written: u64,
+}
+
+impl Bytes {
+    /// All bytes moved, by our own counts.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.input_read + self.sample_read + self.temp_written + self.temp_read + self.output_written
+    }
+
+    /// All bytes moved over the lower bound.
+    #[must_use]
+    pub fn over_lower_bound(&self) -> f64 {
+        self.moved() as f64 / self.lower_bound.max(1) as f64
+    }
+}
+
+/// Memory against the limit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Memory {
+    /// The limit that was given.
+    pub limit_bytes: u64,
+    /// The process's largest resident set, as the kernel counted.
+    pub resident_bytes_peak: u64,
+    /// By holder.
+    pub holders: Vec<HolderPeak>,
+}
+
+/// One holder of memory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HolderPeak {
+    /// Who.
+    pub name: String,
+    /// The most it may hold.
+    pub limit_bytes: u64,
+    /// The most it held; its limit where that is not counted.
+    pub peak_bytes: u64,
+}
+
+/// The partitions that were sorted.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Partitions {
+    /// How many.
+    pub count: u64,
+    /// The smallest.
+    pub bytes_min: u64,
+    /// The one in the middle.
+    pub bytes_median: u64,
+    /// The largest.
+    pub bytes_max: u64,
+    /// How many did not stay in memory.
+    pub evicted: u64,
+    /// How many were divided.
+    pub divided: u64,
+    /// How many were merged.
+    pub merged: u64,
+}
+
+/// The proof that no record was lost or doubled, hop by hop.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Fingerprints {
+    /// Cut out of the input.
+    pub input: Fingerprint,
+    /// Put into partitions, after the map function.
+    pub distributed: Fingerprint,
+    /// Taken out of partitions: equal to what was put in.
+    pub gathered: Fingerprint,
+    /// Handed to the writer, after the reduce function.
+    pub written: Fingerprint,
+}
+
+impl Report {
+    /// The report as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a report is text")
+    }
+
+    /// The few lines a user wants after each job.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let bytes = &self.bytes;
+        let mut out = String::new();
+        let records = self.fingerprints.written.records;
+        let _ = writeln!(
+            out,
+            "sorted {} records, {}, in {} ({}, {} cpu)",
+            text::count(records),
+            text::bytes(bytes.output),
+            text::seconds(self.wall_ns),
+            text::rate(bytes.input, self.wall_ns),
+            text::seconds(self.cpu_ns),
+        );
+        let _ = writeln!(
+            out,
+            "moved {}: {:.3} times the least possible within this memory; {} spilled",
+            text::bytes(bytes.moved()),
+            bytes.over_lower_bound(),
+            text::bytes(bytes.temp_written),
+        );
+        let _ = writeln!(
+            out,
+            "memory {} of {}; {} partitions, {} evicted, {} divided, {} merged; {}",
+            text::bytes(self.memory.resident_bytes_peak),
+            text::bytes(self.memory.limit_bytes),
+            self.partitions.count,
+            self.partitions.evicted,
+            self.partitions.divided,
+            self.partitions.merged,
+            self.back_end,
+        );
+        if self.skipped_records > 0 {
+            let _ = writeln!(out, "left out {} bad records", text::count(self.skipped_records));
+        }
+        let _ = writeln!(
+            out,
+            "proven: what was written is what was read (fingerprint {:016x}){}",
+            self.fingerprints.written.sum as u64,
+            if self.verified { ", read again from the device" } else { "" },
+        );
+        out
+    }
+
+    /// Everything, for `sortmill report`.
+    #[must_use]
+    pub fn details(&self) -> String {
+        let mut out = self.summary();
+        for phase in &self.phases {
+            let _ = writeln!(
+                out,
+                "\n{}: {}, {} cpu",
+                phase.name,
+                text::seconds(phase.wall_ns),
+                text::seconds(phase.cpu_ns)
+            );
+            let _ = writeln!(
+                out,
+                "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+                "stage", "workers", "in", "out", "records", "work", "input", "output", "memory", "device", "done"
+            );
+            for StageReport { stage, metrics } in &phase.stages {
+                let name = format!("{stage:?}").to_lowercase();
+                let _ = writeln!(
+                    out,
+                    "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+                    name,
+                    metrics.worker_count,
+                    text::bytes(metrics.bytes_in),
+                    text::bytes(metrics.bytes_out),
+                    text::count(metrics.records_out),
+                    text::seconds(metrics.work_ns),
+                    text::seconds(metrics.wait_input_ns),
+                    text::seconds(metrics.wait_output_ns),
+                    text::seconds(metrics.wait_memory_ns),
+                    text::seconds(metrics.wait_device_ns),
+                    text::seconds(metrics.finished_ns),
+                );
+            }
+        }
+        let _ = writeln!(
+            out,
+            "\nsample {}, while reading; sync and name {}",
+            text::seconds(self.sample_ns),
+            text::seconds(self.commit_ns)
+        );
+        let bytes = &self.bytes;
+        for (name, count) in [
+            ("input read", bytes.input_read),
+            ("sample read", bytes.sample_read),
+            ("temporary written", bytes.temp_written),
+            ("temporary read", bytes.temp_read),
+            ("output written", bytes.output_written),
+            ("all by our count", bytes.moved()),
+            ("lower bound", bytes.lower_bound),
+            ("kernel read", bytes.kernel_read),
+            ("kernel written", bytes.kernel_written),
+        ] {
+            let _ = writeln!(out, "  {name:<18} {:>10}  {:>18}", text::bytes(count), text::count(count));
+        }
+        let _ = writeln!(out, "\nmemory");
+        for holder in &self.memory.holders {
+            let _ = writeln!(
+                out,
+                "  {:<26} {:>10} of {:>10}",
+                holder.name,
+                text::bytes(holder.peak_bytes),
+                text::bytes(holder.limit_bytes)
+            );
+        }
+        let partitions = &self.partitions;
+        let _ = writeln!(
+            out,
+            "\npartitions: {} of {} to {}, median {}",
+            partitions.count,
+            text::bytes(partitions.bytes_min),
+            text::bytes(partitions.bytes_max),
+            text::bytes(partitions.bytes_median)
+        );
+        out
+    }
+}
+
+/// The plan, for `--dry-run` and `-v`.
+#[must_use]
+pub fn plan_lines(plan: &Plan) -> String {
+    let mut out = String::new();
+    let unknown = || "unknown until it is read".to_owned();
+    let input = plan.input_bytes.map_or_else(unknown, text::bytes);
+    let temp = plan.temp_bytes.map_or_else(unknown, text::bytes);
+    let _ = writeln!(out, "input            {input}");
+    let _ = writeln!(out, "passes           {}", plan.passes);
+    let _ = writeln!(out, "temporary space  {temp}");
+    let _ = writeln!(out, "partitions       {}", plan.partition_count);
+    let _ = writeln!(out, "block            {} x {}", plan.block_count, text::bytes(plan.block_bytes as u64));
+    let _ = writeln!(out, "chunk            {} x {}", plan.chunk_count, text::bytes(plan.chunk_bytes as u64));
+    let _ = writeln!(out, "longest record   {}", text::bytes(plan.record_bytes_max as u64));
+    let _ = writeln!(out, "threads          {} to compute, {} reads or writes in flight", plan.worker_count, plan.io_depth);
+    let _ = writeln!(out, "sample           {} places of {}", plan.sample_count, text::bytes(plan.sample_bytes as u64));
+    let _ = writeln!(out, "verify           {}", if plan.verify { "yes: the output is read once more" } else { "no" });
+    let _ = writeln!(out, "memory           {}", text::bytes(plan.budget.limit_bytes));
+    for holder in &plan.budget.holders {
+        let _ = writeln!(out, "  {:<26} {:>10}", holder.name, text::bytes(holder.bytes));
+    }
+    let _ = writeln!(out, "  {:<26} {:>10}", "left", text::bytes(plan.budget.left_bytes()));
+    out
+}

@@ -1,0 +1,447 @@
+//! The first phase: read, cut, map, partition, spill.
+//!
+//! One thread reads, one per core cuts, maps and partitions a chunk while it is warm in the cache, one
+//! writes. Meanwhile this thread draws the sample; the workers begin when boundaries are known.
+
+use std::cell::RefCell;
+
+use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::{Op, OpKind, Pool};
+
+use super::{Shared, border};
+use crate::batch::{Batch, Chunk, Records};
+use crate::chunks::{Chunks, Extent};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::metrics::{Finished, Meter, Metrics, Stage, State};
+use crate::partitions::{Counts, Partitions, Unit};
+use crate::queue::Queue;
+use crate::sample::Sample;
+use crate::stage::cut::cut;
+use crate::stage::map::map;
+use crate::stage::partition::{Scratch, partition};
+use crate::stage::read::{ReadTotals, Reader, Source, Watcher, read, sample_records};
+use crate::stage::spill::{Spiller, spill};
+use crate::table::Table;
+use crate::tamper::Border;
+
+/// What the phase leaves.
+pub struct Distributed {
+    /// What is to be sorted, in the order of ranges.
+    pub units: Vec<Unit>,
+    /// What was read.
+    pub read: ReadTotals,
+    /// Bytes read to draw the sample, and the time it took.
+    pub sample_bytes: u64,
+    pub sample_ns: u64,
+    /// What was cut out of the input.
+    pub input: Fingerprint,
+    /// What was put into partitions: the same, unless a map function made other records.
+    pub fingerprint: Fingerprint,
+    /// Evictions and divisions.
+    pub counts: Counts,
+    pub metrics: Metrics,
+}
+
+/// What one worker saw.
+#[derive(Default)]
+struct Seen {
+    input: Fingerprint,
+    mapped: Fingerprint,
+}
+
+/// The most keys drawn at one place of the input.
+const KEYS_PER_PLACE: usize = 64;
+/// Memory for the reads of the sample, at most.
+const SAMPLE_POOL_BYTES: usize = 256 << 10;
+
+pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed> {
+    let Shared { plan, os, stop, .. } = *shared;
+    let chunks: Queue<Chunk> = Queue::new(plan.chunk_count);
+    let spills = Queue::new(plan.block_count);
+    let partitions = Partitions::new(
+        plan,
+        shared.number,
+        shared.block_pool.clone(),
+        spills.clone(),
+        stop.clone(),
+        shared.temp,
+    );
+    let table = partitions.table();
+    {
+        let (chunks, spills) = (chunks.clone(), spills.clone());
+        stop.on_stop(move || {
+            chunks.abort();
+            spills.abort();
+            table.abort();
+        });
+    }
+    let has_stream = super::extents(sources).contains(&Extent::Stream);
+
+    let (read_end, worker_ends, spill_end, sampled) = scope(|threads| {
+        let reader = spawn(threads, "read", || {
+            let mut meter = Meter::start(os, &[Stage::Read]);
+            let mut watcher = StreamSampler::new(shared, &partitions);
+            let result = read(
+                Reader {
+                    os,
+                    plan,
+                    sources,
+                    pool: &shared.chunk_pool,
+                    chunks: &chunks,
+                    stop,
+                    as_of_start: shared.job.as_of_start,
+                    skip_bad: shared.job.skip_bad,
+                    watcher: has_stream.then_some(&mut watcher as &mut dyn Watcher),
+                },
+                &mut meter,
+            );
+            stop_on_error(shared, result).map(|totals| (totals, meter.finish(Stage::Read)))
+        });
+        let workers: Vec<_> = (0..plan.worker_count)
+            .map(|number| {
+                let (chunks, partitions) = (&chunks, &partitions);
+                spawn(threads, &format!("partition-{number}"), move || {
+                    let mut meter = Meter::start(os, &[Stage::Cut, Stage::Map, Stage::Partition]);
+                    let result = work(shared, chunks, partitions, &mut meter);
+                    stop_on_error(shared, result).map(|seen| (seen, meter.finish(Stage::Cut)))
+                })
+            })
+            .collect();
+        let spiller = spawn(threads, "spill", || {
+            let mut meter = Meter::start(os, &[Stage::Spill]);
+            let spiller = Spiller {
+                os,
+                open: &|| shared.temp.spill_file(),
+                blocks: &spills,
+                written: &|| partitions.spilled(),
+                depth: plan.io_depth,
+                stop,
+            };
+            let result = spill(&spiller, &mut meter);
+            stop_on_error(shared, result).map(|_| meter.finish(Stage::Spill))
+        });
+        let sampled = if has_stream {
+            Some((0, 0))
+        } else {
+            stop_on_error(shared, sample_files(shared, sources, &partitions))
+        };
+        let read_end = join(reader);
+        let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
+        spills.close();
+        (read_end, worker_ends, join(spiller), sampled)
+    });
+    stop.check()?;
+
+    let end_ns = os.now_ns();
+    let mut metrics = Metrics::default();
+    let mut seen = Seen::default();
+    let (read, read_meter) = read_end.expect("no error was seen");
+    metrics.merge(&read_meter.until(end_ns));
+    for end in worker_ends {
+        let (one, meter): (Seen, Finished) = end.expect("no error was seen");
+        metrics.merge(&meter.until(end_ns));
+        seen.input.merge(&one.input);
+        seen.mapped.merge(&one.mapped);
+    }
+    metrics.merge(&spill_end.expect("no error was seen").until(end_ns));
+    let (sample_bytes, sample_ns) = sampled.expect("no error was seen");
+    let (units, counts) = settle(shared, &partitions, &spills)?;
+    Ok(Distributed {
+        units,
+        read,
+        sample_bytes,
+        sample_ns,
+        input: seen.input,
+        fingerprint: seen.mapped,
+        counts,
+        metrics,
+    })
+}
+
+/// Ends the partitions. What had to be evicted to make room for sorting is written now.
+fn settle(
+    shared: &Shared<'_>,
+    partitions: &Partitions<'_>,
+    closed: &Queue<crate::partitions::SpillBlock>,
+) -> Result<(Vec<Unit>, Counts)> {
+    closed.reopen();
+    let ended = partitions.finish()?;
+    closed.close();
+    let mut meter = Meter::start(shared.os, &[]);
+    let spiller = Spiller {
+        os: shared.os,
+        open: &|| shared.temp.spill_file(),
+        blocks: closed,
+        written: &|| partitions.spilled(),
+        depth: shared.plan.io_depth,
+        stop: shared.stop,
+    };
+    spill(&spiller, &mut meter)?;
+    Ok(ended)
+}
+
+/// Keeps an error for the whole job, so that every other thread ends too.
+pub fn stop_on_error<T>(shared: &Shared<'_>, result: Result<T>) -> Option<T> {
+    result.map_err(|error| shared.stop.fail(error)).ok()
+}
+
+/// Waits for a thread; its panic becomes ours.
+pub fn join<T>(thread: sortmill_io::sync::ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A worker: chunks to partitions, until there are no more.
+fn work(
+    shared: &Shared<'_>,
+    chunks: &Queue<Chunk>,
+    partitions: &Partitions<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<Seen> {
+    let table = partitions.table();
+    let mut worker = Worker {
+        shared,
+        partitions,
+        offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
+        scratch: Scratch::default(),
+        made: Records::new(shared.job.format, 8 * shared.plan.chunk_bytes),
+        seen: Seen::default(),
+    };
+    loop {
+        let chunk = chunks.pop();
+        meter.lap(Stage::Cut, State::Input);
+        let Some(chunk) = chunk else {
+            shared.stop.check()?;
+            return Ok(worker.seen);
+        };
+        // A chunk keeps to one table, so that its records of one range lie in one partition.
+        let table = table.get().ok_or_else(|| shared.stop.error())?;
+        meter.lap(Stage::Cut, State::Input);
+        if let Some(long) = &chunk.long {
+            worker.records(&table, chunk.number, long, 0, meter)?;
+        }
+        let bytes = &chunk.buffer[..chunk.records.end];
+        worker.records(&table, chunk.number, bytes, chunk.records.start, meter)?;
+    }
+}
+
+struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    partitions: &'a Partitions<'a>,
+    offsets: Vec<u32>,
+    scratch: Scratch,
+    made: Records,
+    seen: Seen,
+}
+
+impl Worker<'_> {
+    /// Distributes the records that lie back to back in `bytes[from..]`.
+    fn records(
+        &mut self,
+        table: &Table,
+        chunk: u64,
+        bytes: &[u8],
+        mut from: usize,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let plan = self.shared.plan;
+        let key = self.shared.number;
+        while from < bytes.len() {
+            let batch = cut(
+                &plan.order,
+                bytes,
+                from,
+                chunk,
+                &mut self.offsets,
+                plan.batch_records_max,
+                key,
+            );
+            from = *batch.offsets.last().expect("a batch has an end") as usize;
+            let cut_out = batch.fingerprint;
+            self.seen.input.merge(&cut_out);
+            count(meter, Stage::Cut, &cut_out, &cut_out);
+            meter.lap(Stage::Cut, State::Work);
+            let batch = border::batch(self.shared.job, Border::Map, batch);
+            let batch = map(batch, self.shared.job.map.as_ref(), &mut self.made, key)?;
+            self.seen.mapped.merge(&batch.fingerprint);
+            count(meter, Stage::Map, &cut_out, &batch.fingerprint);
+            meter.lap(Stage::Map, State::Work);
+            let batch = border::batch(self.shared.job, Border::Partition, batch);
+            partition(&plan.order, table, &batch, &mut self.scratch);
+            append(self.partitions, &plan.order, table, &batch, &mut self.scratch)?;
+            count(meter, Stage::Partition, &batch.fingerprint, &batch.fingerprint);
+            meter.lap(Stage::Partition, State::Work);
+        }
+        Ok(())
+    }
+}
+
+fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
+    let totals = meter.stage(stage);
+    totals.bytes_in += before.bytes;
+    totals.records_in += before.records;
+    totals.bytes_out += after.bytes;
+    totals.records_out += after.records;
+}
+
+/// Appends each slot's records to the partition that owns it; workers begin at different slots, so that
+/// they seldom meet.
+fn append(
+    partitions: &Partitions<'_>,
+    order: &crate::order::Order,
+    table: &Table,
+    batch: &Batch<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let count = table.slot_count();
+    let first = (batch.chunk as usize).wrapping_mul(7919) % count;
+    for slot in (first..count).chain(0..first) {
+        let range = scratch.rows_of(slot);
+        if range.is_empty() {
+            continue;
+        }
+        let owner = table.owner(slot);
+        let (rows, spare) = scratch.rows_and_spare();
+        let rows = &rows[range];
+        if partitions.append(owner, batch, rows, spare)? {
+            partitions.divide(order, owner, batch, rows);
+        }
+    }
+    Ok(())
+}
+
+/// Draws keys from places all over the files, reads in flight together, and begins the partitions.
+fn sample_files(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    partitions: &Partitions<'_>,
+) -> Result<(u64, u64)> {
+    let Shared { plan, os, .. } = *shared;
+    let began_ns = os.now_ns();
+    if plan.partition_count == 1 {
+        partitions.begin(Table::range(&plan.order, Vec::new()));
+        return Ok((0, 0));
+    }
+    let wrong = |error: std::io::Error| Error::io("sampling the input", &sources[0].file.path, &error);
+    let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, 32);
+    let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
+    let mut ring = os.ring(depth).map_err(wrong)?;
+    let mut places = places(shared, sources).into_iter();
+    let mut sample = Sample::default();
+    let mut bytes = 0;
+    loop {
+        while ring.in_flight() < depth {
+            let Some((input, offset)) = places.next() else { break };
+            ring.submit(Op {
+                kind: OpKind::Read,
+                file: Arc::clone(&sources[input].file),
+                offset,
+                buffer: pool.take().expect("as many buffers as reads"),
+                range: 0..plan.sample_bytes,
+                tag: input as u64,
+            });
+        }
+        let Some(done) = ring.complete(true) else { break };
+        shared.stop.check()?;
+        let source = &sources[done.op.tag as usize];
+        let moved = done.result.map_err(|error| {
+            Error::io("sampling the input", &source.file.path, &error).offset(done.op.offset)
+        })?;
+        bytes += moved as u64;
+        let whole = (moved as u64).min(source.meta.bytes - done.op.offset) as usize;
+        add_to_sample(shared, sources, &mut sample, done.op.tag as usize, done.op.offset, &done.op.buffer[..whole]);
+    }
+    let boundaries = sample.boundaries(plan.partition_count, plan.equal_keys_meet);
+    partitions.begin(Table::range(&plan.order, boundaries));
+    Ok((bytes, os.now_ns() - began_ns))
+}
+
+/// One aligned place in each of as many equal stretches of the input as the plan wants samples.
+fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
+    let sizes: Vec<u64> = sources.iter().map(|source| source.meta.bytes).collect();
+    let total: u64 = sizes.iter().sum();
+    let stretch = (total / shared.plan.sample_count as u64).max(1);
+    (0..shared.plan.sample_count as u64)
+        .filter_map(|number| {
+            let mut at = number * stretch + shared.os.random() % stretch;
+            for (input, &size) in sizes.iter().enumerate() {
+                if at < size {
+                    return Some((input, sortmill_io::align_down(at)));
+                }
+                at -= size;
+            }
+            None
+        })
+        .collect()
+}
+
+fn add_to_sample(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    sample: &mut Sample,
+    input: usize,
+    offset: u64,
+    bytes: &[u8],
+) {
+    let plan = shared.plan;
+    let first_chunks = Chunks::first_chunks(&super::extents(sources), plan.chunk_bytes as u64);
+    let chunk = first_chunks[input] + offset / plan.chunk_bytes as u64;
+    let have = match plan.order.format() {
+        // Where a line began is not known: the first newline ends a part of one.
+        crate::order::Format::Lines => usize::from(offset > 0),
+        crate::order::Format::Fixed(size) => (offset % u64::from(size)) as usize,
+    };
+    let mapped = RefCell::new(Records::new(shared.job.format, 8 * plan.chunk_bytes));
+    sample_records(&plan.order, bytes, have, KEYS_PER_PLACE, |record| {
+        match &shared.job.map {
+            None => sample.add(&plan.order, record, chunk),
+            Some(function) => {
+                let mut made = mapped.borrow_mut();
+                made.clear();
+                function(record, &mut made);
+                if let Ok(batch) = made.batch(chunk, 0) {
+                    batch.records().for_each(|record| sample.add(&plan.order, record, chunk));
+                }
+            }
+        }
+    });
+}
+
+/// Samples a stream: what has come when memory for chunks is full must do. What it does not tell is mended
+/// by dividing.
+struct StreamSampler<'a> {
+    shared: &'a Shared<'a>,
+    partitions: &'a Partitions<'a>,
+    sample: Option<Sample>,
+}
+
+impl<'a> StreamSampler<'a> {
+    fn new(shared: &'a Shared<'a>, partitions: &'a Partitions<'a>) -> Self {
+        Self {
+            shared,
+            partitions,
+            sample: Some(Sample::default()),
+        }
+    }
+}
+
+impl Watcher for StreamSampler<'_> {
+    fn see(&mut self, chunk: &Chunk) {
+        const KEYS_PER_CHUNK: usize = 4096;
+        let Some(sample) = &mut self.sample else { return };
+        let order = &self.shared.plan.order;
+        let bytes = &chunk.buffer[chunk.records.clone()];
+        sample_records(order, bytes, 0, KEYS_PER_CHUNK, |record| {
+            sample.add(order, record, chunk.number);
+        });
+    }
+
+    fn must_decide(&mut self) {
+        let Some(sample) = self.sample.take() else { return };
+        let plan = self.shared.plan;
+        let boundaries = sample.boundaries(plan.partition_count, plan.equal_keys_meet);
+        self.partitions.begin(Table::range(&plan.order, boundaries));
+    }
+}

@@ -1,0 +1,423 @@
+//! The way of a record, joined: the only module that names two stages.
+//!
+//! *read, cut, map, partition, spill* in [`distribute`]; *load, sort, merge, reduce, write* in
+//! [`sorting`]. All threads are joined before [`sort`] returns; the first error wins.
+
+mod border;
+mod distribute;
+mod sorting;
+
+use std::path::{Path, PathBuf};
+
+use sortmill_io::os::{Access, Kind};
+use sortmill_io::sync::Arc;
+use sortmill_io::{Os, Pool};
+
+use crate::chunks::Extent;
+use crate::commit::{NewFile, temporary_name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::job::{Input, Job, Output};
+use crate::order::Format;
+use crate::plan::{Inputs, Plan};
+use crate::queue::Stop;
+use crate::report::{Bytes, Fingerprints, Phase, Report};
+use crate::stage::read::{Source, sample_records};
+use crate::stage::write::Target;
+use crate::temp::{Temp, clean_up};
+use crate::text;
+
+/// What is known once the inputs have been opened and nothing has been written.
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// The folder temporary files would go to.
+    pub temp: PathBuf,
+    sources: Vec<Source>,
+    output: Where,
+}
+
+/// What the output's name leads to.
+enum Where {
+    /// A file, to be made anew.
+    NewFile(PathBuf),
+    /// A pipe or device, written in place.
+    InPlace(PathBuf),
+    /// Standard output.
+    Stdout,
+}
+
+/// Opens the inputs and plans the job.
+///
+/// # Errors
+/// Inputs that cannot be read, a key that does not suit, too little memory.
+pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
+    let sources = job
+        .inputs
+        .iter()
+        .map(|input| Source::open(os, input))
+        .collect::<Result<Vec<Source>>>()?;
+    let output = find_output(job, os)?;
+    let inputs = Inputs {
+        extents: sources.iter().map(Source::extent).collect(),
+        record_bytes_mean: mean_record_bytes(job, os, &sources)?,
+    };
+    let mut plan = Plan::new(job, &inputs, &os.machine())?;
+    plan.verify = job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
+    if matches!(output, Where::Stdout | Where::InPlace(_)) {
+        plan.verify = false;
+    }
+    let temp = match &job.temp {
+        Some(temp) => temp.clone(),
+        None => default_temp(os, &output),
+    };
+    Ok(Prepared {
+        plan,
+        temp,
+        sources,
+        output,
+    })
+}
+
+fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
+    let path = match &job.output {
+        Output::Stdout => return Ok(Where::Stdout),
+        Output::Path(path) => path,
+    };
+    match os.meta_at(path) {
+        Ok(meta) if meta.kind == Kind::Directory => Err(Error::new(
+            ErrorKind::Usage,
+            "opening the output",
+            "it is a directory",
+        )
+        .at(path)),
+        Ok(meta) if meta.kind == Kind::Stream => Ok(Where::InPlace(path.clone())),
+        Ok(_) => Ok(Where::NewFile(path.clone())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Where::NewFile(path.clone()))
+        }
+        Err(error) => Err(Error::io("opening the output", path, &error)),
+    }
+}
+
+/// Whether the output is also an input: then a fault after the rename would cost the only copy.
+fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
+    let Where::NewFile(path) = output else {
+        return false;
+    };
+    os.meta_at(path).is_ok_and(|meta| {
+        sources
+            .iter()
+            .any(|source| source.meta.identity == meta.identity)
+    })
+}
+
+/// `$TMPDIR` unless that is in memory, else the output's folder, else `/var/tmp`.
+fn default_temp(os: &dyn Os, output: &Where) -> PathBuf {
+    if let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from) {
+        if !folder.as_os_str().is_empty() && !os.in_memory(&folder) {
+            return folder;
+        }
+    }
+    match output {
+        Where::NewFile(path) => match os.resolve(path) {
+            Ok(real) => real.parent().unwrap_or(Path::new("/")).to_owned(),
+            Err(_) => PathBuf::from("."),
+        },
+        Where::InPlace(_) | Where::Stdout => PathBuf::from("/var/tmp"),
+    }
+}
+
+/// Looks at the beginning of the first file to learn how long its lines are.
+fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<f64>> {
+    const LOOK_BYTES: usize = 64 << 10;
+    if job.format != Format::Lines {
+        return Ok(None);
+    }
+    let order = crate::order::Order::new(job.format, &job.keys)?;
+    let largest = sources
+        .iter()
+        .filter(|source| source.meta.kind == Kind::Regular)
+        .max_by_key(|source| source.meta.bytes);
+    let Some(source) = largest.filter(|source| source.meta.bytes > 0) else {
+        return Ok(None);
+    };
+    let path = &source.file.path;
+    let wrong = |error: std::io::Error| {
+        Error::io("reading the input", path, &error).kind(ErrorKind::Input)
+    };
+    let mut bytes = vec![0; LOOK_BYTES];
+    let file = match path.as_os_str() == "-" {
+        // Standard input has one position, which the reader does not use, but a later program might.
+        true => return Ok(None),
+        false => os.open(path, Access::Cached).map_err(wrong)?,
+    };
+    let moved = os.read_stream(&file, &mut bytes, &|| false).map_err(wrong)?;
+    let (mut count, mut sum) = (0u64, 0u64);
+    sample_records(&order, &bytes[..moved], 0, moved, |record| {
+        count += 1;
+        sum += record.len() as u64;
+    });
+    Ok((count > 0).then(|| sum as f64 / count as f64))
+}
+
+/// Sorts. The report tells what was done.
+///
+/// # Errors
+/// Anything but a proven, complete output. What was at the output's name before is still there.
+pub fn sort(job: &Job, os: &dyn Os, stop: &Stop) -> Result<Report> {
+    let prepared = prepare(job, os)?;
+    sort_prepared(job, prepared, os, stop)
+}
+
+/// Sorts what [`prepare`] opened.
+///
+/// # Errors
+/// As [`sort`].
+pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
+    let result = sort_inner(job, prepared, os, stop);
+    // Whoever noticed the end of the job last must not hide why it ended.
+    match result {
+        Err(error) => {
+            stop.fail(error);
+            Err(stop.error())
+        }
+        Ok(report) => Ok(report),
+    }
+}
+
+fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
+    let Prepared {
+        plan,
+        temp,
+        sources,
+        output,
+    } = prepared;
+    let began_ns = os.now_ns();
+    let usage_before = os.usage();
+    let number = os.random();
+    let new_file = match &output {
+        Where::NewFile(path) => Some(NewFile::create(os, path, number)?),
+        Where::InPlace(_) | Where::Stdout => None,
+    };
+    let temporary_output = match &output {
+        Where::NewFile(path) => Some(temporary_name(os, path, number)?.0),
+        Where::InPlace(_) | Where::Stdout => None,
+    };
+    clean_up(os, &temp);
+    let temp = Temp::new(os, &temp, number, temporary_output);
+    check_space(os, &plan, &temp, new_file.as_ref())?;
+    if plan.temp_bytes != Some(0) {
+        temp.make()?;
+    }
+    let target = match (&new_file, &output) {
+        (Some(new_file), _) => Target::File(Arc::clone(&new_file.file), plan.io_depth),
+        (None, Where::InPlace(path)) => Target::Stream(Arc::new(
+            os.open_stream_for_write(path)
+                .map_err(|error| Error::io("opening the output", path, &error))?,
+        )),
+        (None, _) => Target::Stream(Arc::new(
+            os.stdout()
+                .map_err(|error| Error::io("opening the output", Path::new("-"), &error))?,
+        )),
+    };
+    let map_memory = |error: std::io::Error| {
+        Error::new(ErrorKind::Memory, "mapping the job's memory", error.to_string())
+    };
+    let chunk_pool = Pool::new(plan.chunk_count, plan.chunk_buffer_bytes()).map_err(map_memory)?;
+    let block_pool = Pool::new(plan.block_count, plan.block_bytes).map_err(map_memory)?;
+    for pool in [&chunk_pool, &block_pool] {
+        let pool = pool.clone();
+        stop.on_stop(move || pool.close());
+    }
+    let shared = Shared {
+        job,
+        plan: &plan,
+        os,
+        stop,
+        number,
+        chunk_pool,
+        block_pool,
+        temp: &temp,
+    };
+
+    let prepared_ns = os.now_ns();
+    let distributed = distribute::distribute(&shared, &sources)?;
+    let distributed_ns = os.now_ns();
+    let usage_between = os.usage();
+    let sorted = sorting::sort(&shared, distributed.units, &distributed.fingerprint, &target)?;
+    stop.check()?;
+    compare(&distributed.fingerprint, &sorted.gathered)?;
+    let sorted_ns = os.now_ns();
+
+    if let Some(new_file) = new_file {
+        new_file.seal(sorted.written.bytes)?;
+        if plan.verify {
+            crate::check::verify(job, &shared, &new_file.file.path, &sorted.written)?;
+        }
+        stop.check()?;
+        new_file.commit()?;
+    }
+    temp.remove();
+    let ended_ns = os.now_ns();
+    let usage = os.usage();
+    let phase = |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
+    Ok(Report {
+        version: 1,
+        back_end: os.name().to_owned(),
+        direct_io: direct_io(&sources, &target),
+        wall_ns: ended_ns - began_ns,
+        cpu_ns: usage.cpu_ns - usage_before.cpu_ns,
+        phases: vec![
+            phase("distribute", prepared_ns, distributed_ns, usage_between.cpu_ns - usage_before.cpu_ns, &distributed.metrics),
+            phase("sort", distributed_ns, sorted_ns, usage.cpu_ns - usage_between.cpu_ns, &sorted.metrics),
+        ],
+        sample_ns: distributed.sample_ns,
+        commit_ns: ended_ns - sorted_ns,
+        bytes: Bytes {
+            input: distributed.read.bytes,
+            input_read: distributed.read.device_bytes,
+            sample_read: distributed.sample_bytes,
+            temp_written: distributed.counts.spilled_bytes + sorted.merge_written_bytes,
+            temp_read: sorted.loaded_bytes + sorted.merge_read_bytes,
+            merge_extra: sorted.merge_written_bytes + sorted.merge_read_bytes,
+            output_written: sorted.written_bytes,
+            output: sorted.written.bytes,
+            lower_bound: plan.lower_bound_bytes(distributed.read.bytes, sorted.written.bytes),
+            kernel_read: usage.read_bytes - usage_before.read_bytes,
+            kernel_written: usage.write_bytes - usage_before.write_bytes,
+        },
+        memory: shared.memory(usage.resident_bytes_peak),
+        partitions: sorted.partitions(&distributed.counts),
+        fingerprints: Fingerprints {
+            input: distributed.input,
+            distributed: distributed.fingerprint,
+            gathered: sorted.gathered,
+            written: sorted.written,
+        },
+        skipped_records: distributed.read.skipped,
+        verified: plan.verify,
+        plan,
+    })
+}
+
+/// What both phases work with.
+pub struct Shared<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) plan: &'a Plan,
+    pub(crate) os: &'a dyn Os,
+    pub(crate) stop: &'a Stop,
+    /// The job's random number: its name, and the key of its fingerprints.
+    pub(crate) number: u64,
+    /// Chunks while distributing, output while sorting.
+    pub(crate) chunk_pool: Pool,
+    /// Partitions in memory.
+    pub(crate) block_pool: Pool,
+    temp: &'a Temp<'a>,
+}
+
+impl Shared<'_> {
+    fn memory(&self, resident_bytes_peak: u64) -> crate::report::Memory {
+        let mut holders = Vec::new();
+        for holder in &self.plan.budget.holders {
+            let peak = match holder.name.as_str() {
+                "chunk and output buffers" => self.chunk_pool.peak_bytes(),
+                "partitions in memory" => self.block_pool.peak_bytes(),
+                _ => holder.bytes,
+            };
+            holders.push(crate::report::HolderPeak {
+                name: holder.name.clone(),
+                limit_bytes: holder.bytes,
+                peak_bytes: peak,
+            });
+        }
+        crate::report::Memory {
+            limit_bytes: self.plan.budget.limit_bytes,
+            resident_bytes_peak,
+            holders,
+        }
+    }
+}
+
+/// The proof: what came out of a hop is what went in.
+fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
+    if before == after {
+        return Ok(());
+    }
+    let cause = format!(
+        "{} records of {} bytes went in and {} of {} came out, or some were altered",
+        text::count(before.records),
+        text::count(before.bytes),
+        text::count(after.records),
+        text::count(after.bytes),
+    );
+    Err(
+        Error::new(ErrorKind::Lost, "proving that no record was lost", cause).hint(
+            "This is a fault of sortmill or of this machine's memory. No output was made.",
+        ),
+    )
+}
+
+/// Refuses a job that cannot fit on the disks, with the number that is missing.
+fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFile<'_>>) -> Result<()> {
+    let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
+        return Ok(());
+    };
+    let free = |path: &Path| {
+        os.space_free(path)
+            .map_err(|error| Error::io("looking for free space", path, &error))
+    };
+    let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
+    let folder = output.and_then(|output| output.file.path.parent().map(Path::to_owned));
+    let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files")];
+    if let Some(folder) = folder {
+        // A rename needs old and new output at once, so what is there already does not count as free.
+        if device(&folder) == device(temp.base()) {
+            wanted[0] = (folder, temp_bytes + input, "temporary files and output");
+        } else {
+            wanted.push((folder, input, "the output"));
+        }
+    }
+    for (path, bytes, what) in wanted {
+        if bytes == 0 {
+            continue;
+        }
+        let have = free(&path)?;
+        if have < bytes {
+            let cause = format!(
+                "{what} need {}, and {} are free",
+                text::bytes(bytes),
+                text::bytes(have)
+            );
+            return Err(Error::new(ErrorKind::Space, "looking for free space", cause).at(&path));
+        }
+    }
+    Ok(())
+}
+
+fn direct_io(sources: &[Source], target: &Target) -> crate::report::DirectIo {
+    let all_input = sources
+        .iter()
+        .all(|source| source.file.access == Access::Direct);
+    let output = match target {
+        Target::File(file, _) => file.access == Access::Direct,
+        Target::Stream(_) => false,
+    };
+    crate::report::DirectIo {
+        input: all_input && !sources.is_empty(),
+        output,
+    }
+}
+
+/// The extents of all sources.
+fn extents(sources: &[Source]) -> Vec<Extent> {
+    sources.iter().map(Source::extent).collect()
+}
+
+/// Opens standard input and files as a job's inputs do, for other commands.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn open_inputs(os: &dyn Os, inputs: &[Input]) -> Result<Vec<Source>> {
+    inputs.iter().map(|input| Source::open(os, input)).collect()
+}

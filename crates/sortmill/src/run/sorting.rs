@@ -1,0 +1,536 @@
+//! The second phase: load, sort, merge, reduce, write.
+//!
+//! One thread loads units in the order of their ranges and reads ahead, one per core sorts a unit and
+//! gathers its records into output buffers, one writes. A unit that is too large for memory is merged by
+//! the loading thread itself: the units below it need no memory that it waits for, and none above it has
+//! been begun.
+
+use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::{File, Table};
+
+use super::distribute::{join, stop_on_error};
+use super::{Shared, border};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::job::Reducer;
+use crate::kernel::{self, Entry};
+use crate::metrics::{Finished, Meter, Metrics, Stage, State};
+use crate::partitions::{Counts, Unit, Whereabouts, damaged};
+use crate::places::Places;
+use crate::queue::Queue;
+use crate::report::Partitions;
+use crate::stage::load::{LoadedBlock, LoadedUnit, Loader};
+use crate::stage::merge::{Device, Run, merge, write_run};
+use crate::stage::reduce::{Gather, Stream};
+use crate::stage::sort::{self, Framed, Load, Slab};
+use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
+
+/// What the phase leaves.
+pub struct Sorted {
+    /// What came out of the sorters: must equal what was distributed.
+    pub gathered: Fingerprint,
+    /// What was handed to the writer: the same, unless a reduce function made other records.
+    pub written: Fingerprint,
+    /// Bytes written, padding included.
+    pub written_bytes: u64,
+    /// Bytes of blocks read back.
+    pub loaded_bytes: u64,
+    /// Bytes written and read because partitions had to be merged.
+    pub merge_written_bytes: u64,
+    pub merge_read_bytes: u64,
+    /// Bytes of each unit.
+    sizes: Vec<u64>,
+    merged: u64,
+    pub metrics: Metrics,
+}
+
+impl Sorted {
+    /// The partitions, for the report.
+    pub fn partitions(&self, counts: &Counts) -> Partitions {
+        let mut sizes = self.sizes.clone();
+        sizes.sort_unstable();
+        Partitions {
+            count: sizes.len() as u64,
+            bytes_min: sizes.first().copied().unwrap_or(0),
+            bytes_median: sizes.get(sizes.len() / 2).copied().unwrap_or(0),
+            bytes_max: sizes.last().copied().unwrap_or(0),
+            evicted: counts.evicted,
+            divided: counts.divided,
+            merged: self.merged,
+        }
+    }
+}
+
+/// What a worker, or the loader for merged units, has done.
+#[derive(Default)]
+struct Done {
+    gathered: Fingerprint,
+    written: Fingerprint,
+    sizes: Vec<u64>,
+    merged: u64,
+    merge_written_bytes: u64,
+    merge_read_bytes: u64,
+}
+
+/// What all threads of the phase share.
+struct Phase<'a> {
+    shared: &'a Shared<'a>,
+    output: &'a Output<'a>,
+    places: Places,
+    /// Units are written one after the other: their sizes are not known before, or the output is a stream.
+    in_turn: bool,
+    padded: bool,
+    /// The one sink of a phase in which units take turns.
+    sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
+}
+
+pub fn sort(
+    shared: &Shared<'_>,
+    units: Vec<Unit>,
+    distributed: &Fingerprint,
+    target: &Target,
+) -> Result<Sorted> {
+    let Shared { plan, os, stop, .. } = *shared;
+    let unit_count = units.len();
+    let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
+    let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
+    let places = Places::new(unit_count);
+    {
+        let (loaded, blocks, places) = (loaded.clone(), blocks.clone(), places.clone());
+        stop.on_stop(move || {
+            loaded.abort();
+            blocks.abort();
+            places.abort();
+        });
+    }
+    let spilled = units
+        .iter()
+        .flat_map(Unit::blocks)
+        .any(|block| matches!(block.whereabouts, Whereabouts::Disk(_)));
+    let needs_file = spilled || units.iter().any(|unit| is_too_large(shared, unit));
+    let file = needs_file.then(|| shared.temp.spill_file()).transpose()?;
+    let is_file = matches!(target, Target::File(..));
+    let output = Output {
+        pool: &shared.chunk_pool,
+        blocks: &blocks,
+        seams: Seams::default(),
+        total: distributed.bytes,
+        stop,
+    };
+    let phase = Phase {
+        shared,
+        output: &output,
+        places,
+        in_turn: !is_file || shared.job.reduce.is_some(),
+        padded: is_file,
+        sink: sortmill_io::sync::Mutex::new(None),
+    };
+
+    let (load_end, worker_ends, write_end) = scope(|threads| {
+        let loader = spawn(threads, "load", || {
+            let mut meter = Meter::start(os, &[Stage::Load, Stage::Merge]);
+            let result = load_all(&phase, units, file.as_ref(), &loaded, &mut meter);
+            stop_on_error(shared, result).map(|done| (done, meter.finish(Stage::Load)))
+        });
+        let workers: Vec<_> = (0..plan.worker_count)
+            .map(|number| {
+                let (phase, loaded) = (&phase, &loaded);
+                spawn(threads, &format!("sort-{number}"), move || {
+                    let mut meter = Meter::start(os, &[Stage::Sort, Stage::Reduce]);
+                    let result = work(phase, loaded, &mut meter);
+                    stop_on_error(shared, result).map(|done| (done, meter.finish(Stage::Sort)))
+                })
+            })
+            .collect();
+        let writer = spawn(threads, "write", || {
+            let mut meter = Meter::start(os, &[Stage::Write]);
+            let result = write(os, target, &blocks, stop, &mut meter);
+            stop_on_error(shared, result).map(|bytes| (bytes, meter.finish(Stage::Write)))
+        });
+        let load_end = join(loader);
+        let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
+        if !stop.is_stopped() {
+            let mut meter = Meter::start(os, &[]);
+            stop_on_error(shared, phase.finish(&mut meter));
+        }
+        blocks.close();
+        (load_end, worker_ends, join(writer))
+    });
+    stop.check()?;
+
+    let end_ns = os.now_ns();
+    let mut metrics = Metrics::default();
+    let mut done = Done::default();
+    for end in worker_ends.into_iter().chain([load_end]) {
+        let (one, meter): (Done, Finished) = end.expect("no error was seen");
+        metrics.merge(&meter.until(end_ns));
+        done.merge(one);
+    }
+    let (written_bytes, write_meter) = write_end.expect("no error was seen");
+    metrics.merge(&write_meter.until(end_ns));
+    Ok(Sorted {
+        gathered: done.gathered,
+        written: done.written,
+        written_bytes,
+        loaded_bytes: metrics.stage(Stage::Load).bytes_in,
+        merge_written_bytes: done.merge_written_bytes,
+        merge_read_bytes: done.merge_read_bytes,
+        sizes: done.sizes,
+        merged: done.merged,
+        metrics,
+    })
+}
+
+impl Done {
+    fn merge(&mut self, other: Self) {
+        self.gathered.merge(&other.gathered);
+        self.written.merge(&other.written);
+        self.sizes.extend(other.sizes);
+        self.merged += other.merged;
+        self.merge_written_bytes += other.merge_written_bytes;
+        self.merge_read_bytes += other.merge_read_bytes;
+    }
+}
+
+/// Whether a unit's blocks or entries do not fit in memory.
+fn is_too_large(shared: &Shared<'_>, unit: &Unit) -> bool {
+    unit.blocks().count() > shared.plan.unit_blocks_max
+        || unit.records_at_most() > shared.plan.entry_count as u64
+}
+
+/// Loads all units in order and merges those that are too large.
+fn load_all(
+    phase: &Phase<'_>,
+    units: Vec<Unit>,
+    file: Option<&Arc<File>>,
+    loaded: &Queue<LoadedUnit>,
+    meter: &mut Meter<'_>,
+) -> Result<Done> {
+    let Shared { plan, os, stop, .. } = *phase.shared;
+    let pool = &phase.shared.block_pool;
+    let mut loader = Loader::new(os, plan.io_depth, pool, file, loaded, stop)?;
+    let mut done = Done::default();
+    for (number, unit) in units.into_iter().enumerate() {
+        if is_too_large(phase.shared, &unit) {
+            loader.settle(meter)?;
+            let file = file.expect("units that are merged have a file");
+            merge_unit(phase, number, unit, file, meter, &mut done)?;
+        } else {
+            loader.load(number, unit, meter)?;
+        }
+    }
+    loader.settle(meter)?;
+    loaded.close();
+    meter.lap(Stage::Load, State::Work);
+    Ok(done)
+}
+
+/// A worker: units to output, until there are no more.
+fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) -> Result<Done> {
+    let mut entries = entry_table(phase.shared)?;
+    let mut done = Done::default();
+    loop {
+        let unit = loaded.pop();
+        meter.lap(Stage::Sort, State::Input);
+        let Some(unit) = unit else {
+            phase.shared.stop.check()?;
+            return Ok(done);
+        };
+        sort_unit(phase, &unit, &mut entries, meter, &mut done)?;
+    }
+}
+
+fn entry_table(shared: &Shared<'_>) -> Result<Table<Entry>> {
+    Table::new(shared.plan.entry_count).map_err(|error| {
+        Error::new(ErrorKind::Memory, "mapping the job's memory", error.to_string())
+    })
+}
+
+/// Lays a unit's blocks out, sorts them, and hands its records to the output.
+fn sort_unit(
+    phase: &Phase<'_>,
+    unit: &LoadedUnit,
+    entries: &mut [Entry],
+    meter: &mut Meter<'_>,
+    done: &mut Done,
+) -> Result<()> {
+    let order = &phase.shared.plan.order;
+    let (slab, load) = lay_out(phase, &unit.unit, &unit.blocks, entries)?;
+    let entries = &mut entries[..load.records as usize];
+    sort::sort(order, &slab, entries);
+    let totals = meter.stage(Stage::Sort);
+    totals.bytes_in += load.bytes;
+    totals.bytes_out += load.bytes;
+    totals.records_in += load.records;
+    totals.records_out += load.records;
+    meter.lap(Stage::Sort, State::Work);
+    done.sizes.push(load.bytes);
+    phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
+        gather(order, &slab, entries, way, meter)
+    })
+}
+
+/// Checks a unit's blocks and makes its entries.
+fn lay_out<'b>(
+    phase: &Phase<'_>,
+    unit: &Unit,
+    blocks: &'b [LoadedBlock],
+    entries: &mut [Entry],
+) -> Result<(Slab<'b>, Load)> {
+    let plan = phase.shared.plan;
+    let framed: Vec<Framed<'_>> = blocks
+        .iter()
+        .map(|block| Framed {
+            header: block.header,
+            bytes: &block.buffer,
+            unchecked: block.offset.is_some(),
+        })
+        .collect();
+    let framed = border::blocks(phase.shared.job, plan.order.format(), framed);
+    let range = unit
+        .range
+        .as_ref()
+        .map(|(from, to)| (from.as_ref(), to.as_ref()));
+    Slab::lay_out(&plan.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
+        let offset = blocks[wrong.block].offset.unwrap_or(0);
+        match phase.shared.temp.spill_file() {
+            Ok(file) => damaged(&file.path, offset, wrong.why),
+            Err(error) => error,
+        }
+    })
+}
+
+/// Takes the records of sorted entries from where they lie, several fetches ahead.
+fn gather(
+    order: &crate::order::Order,
+    slab: &Slab<'_>,
+    entries: &[Entry],
+    way: &mut WayOut<'_, '_>,
+    meter: &mut Meter<'_>,
+) -> Result<()> {
+    const AHEAD: usize = 16;
+    let mut proof = Gather::new(order, way.shared.number);
+    let records = entries.iter().enumerate().map(|(index, &entry)| {
+        if let Some(&later) = entries.get(index + AHEAD) {
+            slab.prefetch(kernel::location(later));
+        }
+        let record = slab.record(order, kernel::location(entry));
+        (u64::from(kernel::ordinal(entry)), record)
+    });
+    for (ordinal, record) in border::sorted(way.shared.job, records) {
+        proof.next(record, ordinal)?;
+        way.put(record, meter)?;
+    }
+    way.gathered.merge(&proof.fingerprint);
+    Ok(())
+}
+
+/// From sorted records to the output, through the reduce function if there is one.
+struct WayOut<'w, 'a> {
+    shared: &'w Shared<'w>,
+    sink: &'w mut Sink<'a>,
+    reducer: Option<Reducer>,
+    gathered: Fingerprint,
+    /// What a reduce function made.
+    reduced: Fingerprint,
+}
+
+impl WayOut<'_, '_> {
+    #[inline]
+    fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        match self.reducer {
+            None => self.sink.put(record, meter),
+            Some(_) => self.reduce(Some(record), meter),
+        }
+    }
+
+    fn reduce(&mut self, record: Option<&[u8]>, meter: &mut Meter<'_>) -> Result<()> {
+        let Some(reducer) = &mut self.reducer else {
+            return Ok(());
+        };
+        let mut result = Ok(());
+        let (sink, reduced, key) = (&mut *self.sink, &mut self.reduced, self.shared.number);
+        reducer(record, &mut |made| {
+            reduced.add(made, key);
+            if result.is_ok() {
+                result = sink.put(made, meter);
+            }
+        });
+        result
+    }
+}
+
+impl<'a> Phase<'a> {
+    /// Puts one unit's records, which `give` hands out, to the unit's place in the output.
+    fn put_unit(
+        &self,
+        number: usize,
+        bytes: u64,
+        meter: &mut Meter<'_>,
+        done: &mut Done,
+        give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if self.in_turn {
+            let its_turn = self.places.wait_turn(number);
+            meter.lap(Stage::Reduce, State::Output);
+            if !its_turn {
+                return Err(self.shared.stop.error());
+            }
+            let mut kept = sortmill_io::sync::lock(&self.sink);
+            let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
+            self.put_records(sink, meter, done, give)?;
+            drop(kept);
+            self.places.end_turn();
+            return Ok(());
+        }
+        let offset = self.places.begin(number, bytes);
+        meter.lap(Stage::Reduce, State::Output);
+        let offset = offset.ok_or_else(|| self.shared.stop.error())?;
+        let mut sink = Sink::new(self.output, offset);
+        self.put_records(&mut sink, meter, done, give)?;
+        if sink.bytes != bytes {
+            return Err(crate::stage::reduce::out_of_order());
+        }
+        sink.finish(meter)
+    }
+
+    fn put_records(
+        &self,
+        sink: &mut Sink<'a>,
+        meter: &mut Meter<'_>,
+        done: &mut Done,
+        give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (bytes_before, records_before) = (sink.bytes, sink.records);
+        let mut way = WayOut {
+            shared: self.shared,
+            sink,
+            reducer: self.shared.job.reduce.as_ref().map(|make| make()),
+            gathered: Fingerprint::default(),
+            reduced: Fingerprint::default(),
+        };
+        give(&mut way, meter)?;
+        way.reduce(None, meter)?;
+        let (gathered, reduced) = (way.gathered, way.reduced);
+        done.gathered.merge(&gathered);
+        done.written.merge(match self.shared.job.reduce {
+            None => &gathered,
+            Some(_) => &reduced,
+        });
+        let totals = meter.stage(Stage::Reduce);
+        totals.bytes_in += gathered.bytes;
+        totals.records_in += gathered.records;
+        totals.bytes_out += sink.bytes - bytes_before;
+        totals.records_out += sink.records - records_before;
+        meter.lap(Stage::Reduce, State::Work);
+        Ok(())
+    }
+
+    /// Sends what the last unit of a phase with turns left in the sink.
+    fn finish(&self, meter: &mut Meter<'_>) -> Result<()> {
+        match sortmill_io::sync::lock(&self.sink).take() {
+            Some(sink) => sink.finish_all(self.padded, meter),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Sorts a unit larger than memory: pieces of it to runs, then the runs to the output.
+fn merge_unit(
+    phase: &Phase<'_>,
+    number: usize,
+    unit: Unit,
+    file: &Arc<File>,
+    meter: &mut Meter<'_>,
+    done: &mut Done,
+) -> Result<()> {
+    let Shared { plan, os, stop, .. } = *phase.shared;
+    let mut ring = os
+        .ring(1)
+        .map_err(|error| Error::io("starting to read", &file.path, &error))?;
+    let allocate = |bytes| phase.shared.temp.allocate(bytes);
+    let mut device = Device {
+        ring: &mut *ring,
+        file,
+        pool: &phase.shared.block_pool,
+        stop,
+        job: phase.shared.number,
+        allocate: &allocate,
+        written_bytes: 0,
+        read_bytes: 0,
+    };
+    let (runs, bytes) = make_runs(phase, unit, &mut device, meter)?;
+    done.merged += 1;
+    done.sizes.push(bytes);
+    let order = &plan.order;
+    phase.put_unit(number, bytes, meter, done, |way, meter| {
+        let mut proof = Stream::new(order, way.shared.number);
+        merge(order, runs, &mut device, meter, |record, meter| {
+            proof.next(record)?;
+            way.put(record, meter)
+        })?;
+        way.gathered.merge(&proof.fingerprint);
+        Ok(())
+    })?;
+    done.merge_written_bytes += device.written_bytes;
+    done.merge_read_bytes += device.read_bytes;
+    Ok(())
+}
+
+/// Sorts as many of a unit's blocks at a time as memory holds and writes each piece as a run.
+fn make_runs(
+    phase: &Phase<'_>,
+    unit: Unit,
+    device: &mut Device<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<(Vec<Run>, u64)> {
+    let plan = phase.shared.plan;
+    let order = &plan.order;
+    let mut entries = entry_table(phase.shared)?;
+    let mut runs = Vec::new();
+    let mut bytes = 0;
+    let mut waiting = unit.blocks().peekable();
+    while waiting.peek().is_some() {
+        let mut blocks: Vec<LoadedBlock> = Vec::new();
+        let mut records = 0;
+        // A chain of fragments stays in one piece: it ends with the next block that has a whole record.
+        while let Some(block) = waiting.peek() {
+            let in_chain = blocks.last().is_some_and(|last| last.header.record_count == 0);
+            let grown = records + block.header.record_count as usize;
+            let full = blocks.len() >= plan.unit_blocks_max / 2 || grown > entries.len();
+            if full && !in_chain && !blocks.is_empty() {
+                break;
+            }
+            records = grown;
+            let block = waiting.next().expect("it was there");
+            blocks.push(match &block.whereabouts {
+                Whereabouts::Memory(buffer) => LoadedBlock {
+                    header: block.header,
+                    buffer: Arc::clone(buffer),
+                    offset: None,
+                },
+                Whereabouts::Disk(offset) => LoadedBlock {
+                    header: block.header,
+                    buffer: Arc::new(device.read(&block.header, *offset, meter)?),
+                    offset: Some(*offset),
+                },
+            });
+        }
+        let (slab, load) = lay_out(phase, &unit, &blocks, &mut entries)?;
+        bytes += load.bytes;
+        let entries = &mut entries[..load.records as usize];
+        sort::sort(order, &slab, entries);
+        let records = entries.iter().map(|&entry| {
+            let chunk = slab.chunk(kernel::ordinal(entry));
+            (chunk, slab.record(order, kernel::location(entry)))
+        });
+        let number = runs.len() as u32;
+        runs.push(write_run(number, records, plan.block_bytes, device, meter)?);
+        let totals = meter.stage(Stage::Merge);
+        totals.bytes_in += load.bytes;
+        totals.bytes_out += load.bytes;
+        totals.records_in += load.records;
+        totals.records_out += load.records;
+    }
+    Ok((runs, bytes))
+}

@@ -1,0 +1,66 @@
+//! Boundaries from a sample drawn from all over the input.
+//!
+//! Samples merge, so that several readers, or nodes, can each draw their part. With `s` keys for each of
+//! `P` partitions the largest is about `1 + sqrt(2 ln P / s)` times the mean (DeWitt, Naughton and
+//! Schneider 1991).
+
+use crate::order::Order;
+use crate::table::Boundary;
+
+/// A key longer than this is cut in the sample: a boundary need not be the key of a record.
+pub const SAMPLE_KEY_BYTES_MAX: usize = 256;
+
+/// Keys with the chunks they came from.
+#[derive(Default)]
+pub struct Sample {
+    keys: Vec<Boundary>,
+}
+
+impl Sample {
+    /// Adds the key of a record of chunk `chunk`.
+    pub fn add(&mut self, order: &Order, record: &[u8], chunk: u64) {
+        let mut key = Vec::with_capacity(16);
+        order.key_into(record, &mut key);
+        key.truncate(SAMPLE_KEY_BYTES_MAX);
+        self.keys.push(Boundary { key, chunk });
+    }
+
+    /// Adds another sample of the same input.
+    pub fn merge(&mut self, other: Self) {
+        self.keys.extend(other.keys);
+    }
+
+    /// How many keys it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether it holds no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// At most `partition_count - 1` boundaries that divide the sample evenly. With `equal_keys_meet`
+    /// no boundary falls between records of equal keys.
+    #[must_use]
+    pub fn boundaries(mut self, partition_count: usize, equal_keys_meet: bool) -> Vec<Boundary> {
+        if equal_keys_meet {
+            for key in &mut self.keys {
+                key.chunk = 0;
+            }
+        }
+        self.keys.sort_unstable();
+        let count = self.keys.len();
+        let mut boundaries: Vec<Boundary> = (1..partition_count)
+            .filter_map(|cut| self.keys.get(cut * count / partition_count).cloned())
+            .collect();
+        boundaries.dedup();
+        // A boundary at the smallest key of all would leave nothing below it.
+        if boundaries.first() == self.keys.first() {
+            boundaries.drain(..boundaries.len().min(1));
+        }
+        boundaries
+    }
+}

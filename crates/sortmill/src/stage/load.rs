@@ -1,0 +1,225 @@
+//! Partitions back to memory, in the order of their ranges.
+//!
+//! One thread owns the ring and reads ahead as far as there are free blocks, across units, so that the
+//! device never waits for the sorters. What is in memory already is passed on as it is.
+
+use std::collections::VecDeque;
+
+use sortmill_io::frame::Header;
+use sortmill_io::sync::Arc;
+use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring};
+
+use crate::error::{Error, Result};
+use crate::metrics::{Meter, Stage, State};
+use crate::partitions::{Unit, Whereabouts};
+use crate::queue::{Queue, Stop};
+
+/// A block in memory.
+#[derive(Clone)]
+pub struct LoadedBlock {
+    /// What its header must say.
+    pub header: Header,
+    /// Its bytes.
+    pub buffer: Arc<Buffer>,
+    /// Where in the temporary file it came from, if it did: then it is still to be checked.
+    pub offset: Option<u64>,
+}
+
+/// A unit whose blocks are all in memory.
+pub struct LoadedUnit {
+    /// Its number, in the order of ranges.
+    pub number: usize,
+    /// What it is.
+    pub unit: Unit,
+    /// Its blocks, those of ancestors first, each partition's in the order they were filled.
+    pub blocks: Vec<LoadedBlock>,
+}
+
+/// What the loader works with.
+pub struct Loader<'a> {
+    /// Memory for blocks.
+    pub pool: &'a Pool,
+    /// The temporary file, if anything was spilled.
+    pub file: Option<&'a Arc<File>>,
+    /// Where loaded units go.
+    pub loaded: &'a Queue<LoadedUnit>,
+    /// Ends the job.
+    pub stop: &'a Stop,
+    ring: Option<Box<dyn Ring>>,
+    depth: usize,
+    /// Units whose blocks have been asked for, in order.
+    begun: VecDeque<Begun>,
+}
+
+struct Begun {
+    number: usize,
+    unit: Unit,
+    blocks: Vec<Option<LoadedBlock>>,
+    missing: usize,
+}
+
+impl<'a> Loader<'a> {
+    /// A loader with `depth` reads in flight.
+    ///
+    /// # Errors
+    /// When the kernel refuses a ring.
+    pub fn new(
+        os: &dyn Os,
+        depth: usize,
+        pool: &'a Pool,
+        file: Option<&'a Arc<File>>,
+        loaded: &'a Queue<LoadedUnit>,
+        stop: &'a Stop,
+    ) -> Result<Self> {
+        let ring = file
+            .map(|file| {
+                os.ring(depth)
+                    .map_err(|error| Error::io("starting to read", &file.path, &error))
+            })
+            .transpose()?;
+        Ok(Self {
+            pool,
+            file,
+            loaded,
+            stop,
+            ring,
+            depth,
+            begun: VecDeque::new(),
+        })
+    }
+
+    /// Begins to load a unit; returns when all its reads are on their way.
+    ///
+    /// # Errors
+    /// A read that failed, or the job's when it is ending.
+    pub fn load(&mut self, number: usize, unit: Unit, meter: &mut Meter<'_>) -> Result<()> {
+        let blocks: Vec<Option<LoadedBlock>> = unit
+            .blocks()
+            .map(|block| match &block.whereabouts {
+                Whereabouts::Memory(buffer) => Some(LoadedBlock {
+                    header: block.header,
+                    buffer: Arc::clone(buffer),
+                    offset: None,
+                }),
+                Whereabouts::Disk(_) => None,
+            })
+            .collect();
+        let wanted: Vec<(usize, Header, u64, usize)> = unit
+            .blocks()
+            .enumerate()
+            .filter_map(|(index, block)| match block.whereabouts {
+                Whereabouts::Disk(offset) => {
+                    Some((index, block.header, offset, block.disk_bytes()))
+                }
+                Whereabouts::Memory(_) => None,
+            })
+            .collect();
+        self.begun.push_back(Begun {
+            number,
+            unit,
+            missing: wanted.len(),
+            blocks,
+        });
+        let unit_tag = (number as u64) << 32;
+        for (index, _, offset, bytes) in &wanted {
+            let buffer = self.free_block(meter)?;
+            let file = self.file.expect("blocks on disk have a file");
+            self.ring().submit(Op {
+                kind: OpKind::Read,
+                file: Arc::clone(file),
+                offset: *offset,
+                buffer,
+                range: 0..*bytes,
+                tag: unit_tag | *index as u64,
+            });
+        }
+        self.pass_on(meter)
+    }
+
+    /// Waits until every unit begun so far is loaded and passed on.
+    ///
+    /// # Errors
+    /// As [`Loader::load`].
+    pub fn settle(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        while !self.begun.is_empty() {
+            self.land_one(meter)?;
+        }
+        Ok(())
+    }
+
+    fn ring(&mut self) -> &mut dyn Ring {
+        &mut **self.ring.as_mut().expect("blocks on disk have a ring")
+    }
+
+    /// A free block, landing reads while there is none.
+    fn free_block(&mut self, meter: &mut Meter<'_>) -> Result<Buffer> {
+        loop {
+            let in_flight = self.ring().in_flight();
+            if in_flight < self.depth {
+                if let Some(buffer) = self.pool.try_take() {
+                    return Ok(buffer);
+                }
+            }
+            if in_flight > 0 {
+                self.land_one(meter)?;
+                continue;
+            }
+            meter.lap(Stage::Load, State::Work);
+            let buffer = self.pool.take();
+            meter.lap(Stage::Load, State::Memory);
+            return buffer.ok_or_else(|| self.stop.error());
+        }
+    }
+
+    fn land_one(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        meter.lap(Stage::Load, State::Work);
+        let done = self.ring().complete(true).expect("a read is in flight");
+        meter.lap(Stage::Load, State::Device);
+        let path = &done.op.file.path;
+        let moved = done.result.map_err(|error| {
+            Error::io("reading back temporary data", path, &error).offset(done.op.offset)
+        })?;
+        // A file that is shorter than it was shows as a block that does not open.
+        let (number, index) = ((done.op.tag >> 32) as usize, done.op.tag as u32 as usize);
+        let mut buffer = done.op.buffer;
+        let asked = done.op.range.len();
+        buffer[moved..asked].fill(0);
+        let first = self.begun.front().expect("a unit waits for it").number;
+        let begun = &mut self.begun[number - first];
+        let header = begun
+            .unit
+            .blocks()
+            .nth(index)
+            .expect("the block was asked for")
+            .header;
+        begun.blocks[index] = Some(LoadedBlock {
+            header,
+            buffer: Arc::new(buffer),
+            offset: Some(done.op.offset),
+        });
+        begun.missing -= 1;
+        let totals = meter.stage(Stage::Load);
+        totals.bytes_in += moved as u64;
+        totals.bytes_out += u64::from(header.payload_bytes);
+        totals.records_in += u64::from(header.record_count);
+        totals.records_out += u64::from(header.record_count);
+        self.pass_on(meter)
+    }
+
+    /// Passes on the units at the front that are complete.
+    fn pass_on(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        while self.begun.front().is_some_and(|begun| begun.missing == 0) {
+            let begun = self.begun.pop_front().expect("it is there");
+            let blocks = begun.blocks.into_iter().flatten().collect();
+            meter.lap(Stage::Load, State::Work);
+            let sent = self.loaded.push(LoadedUnit {
+                number: begun.number,
+                unit: begun.unit,
+                blocks,
+            });
+            meter.lap(Stage::Load, State::Output);
+            sent.map_err(|_| self.stop.error())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,357 @@
+//! A partition larger than memory: sorted pieces of it as runs in the temporary file, then one merge.
+//!
+//! The fallback for skew that neither sampling nor dividing caught; the extra bytes are reported. A run is
+//! framed as blocks are, a segment for each change of chunk, so that ties can be broken by place: equal
+//! keys by chunk, and within a chunk by run, because pieces follow the order in which blocks were filled.
+//! A tree of losers holds the runs (Knuth, The Art of Computer Programming 3, 5.4.1).
+
+use sortmill_io::frame::{HEADER_BYTES, Header, Segment};
+use sortmill_io::sync::Arc;
+use sortmill_io::{Buffer, File, Op, OpKind, Pool, Ring};
+
+use crate::block::{Open, disk_bytes, record_bytes_max};
+use crate::error::{Error, Result};
+use crate::metrics::{Meter, Stage, State};
+use crate::order::Order;
+use crate::partitions::damaged;
+use crate::queue::Stop;
+
+/// The partition number that marks a block as part of a run; the run's own number is added.
+const RUN: u32 = 1 << 31;
+
+/// A sorted file of records within the temporary file.
+pub struct Run {
+    blocks: Vec<(Header, u64)>,
+}
+
+/// What run writing and merging work with. Everything is done by one thread, an operation at a time.
+pub struct Device<'a> {
+    /// One read or write at a time.
+    pub ring: &'a mut dyn Ring,
+    /// The temporary file.
+    pub file: &'a Arc<File>,
+    /// Memory for blocks.
+    pub pool: &'a Pool,
+    /// Ends the job.
+    pub stop: &'a Stop,
+    /// The job's number, for headers.
+    pub job: u64,
+    /// Gives the next so many bytes of the temporary file a place.
+    pub allocate: &'a dyn Fn(u64) -> u64,
+    /// Bytes written and read, for the report.
+    pub written_bytes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+}
+
+impl Device<'_> {
+    fn transfer(&mut self, op: Op, doing: &str, meter: &mut Meter<'_>) -> Result<Buffer> {
+        let asked = op.range.len();
+        self.ring.submit(op);
+        meter.lap(Stage::Merge, State::Work);
+        let done = self.ring.complete(true).expect("an operation is in flight");
+        meter.lap(Stage::Merge, State::Device);
+        let moved = done
+            .result
+            .map_err(|error| Error::io(doing, &self.file.path, &error).offset(done.op.offset))?;
+        let mut buffer = done.op.buffer;
+        buffer[moved..asked].fill(0);
+        Ok(buffer)
+    }
+
+    /// A free block.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn take_block(&mut self, meter: &mut Meter<'_>) -> Result<Buffer> {
+        meter.lap(Stage::Merge, State::Work);
+        let buffer = self.pool.take();
+        meter.lap(Stage::Merge, State::Memory);
+        buffer.ok_or_else(|| self.stop.error())
+    }
+
+    /// Reads the block with `header` at `offset`, without looking into it.
+    ///
+    /// # Errors
+    /// A read that failed.
+    pub fn read(&mut self, header: &Header, offset: u64, meter: &mut Meter<'_>) -> Result<Buffer> {
+        let buffer = self.take_block(meter)?;
+        let bytes = disk_bytes(header);
+        self.read_bytes += bytes as u64;
+        let op = Op {
+            kind: OpKind::Read,
+            file: Arc::clone(self.file),
+            offset,
+            buffer,
+            range: 0..bytes,
+            tag: 0,
+        };
+        self.transfer(op, "reading back temporary data", meter)
+    }
+
+    fn write(&mut self, header: Header, mut buffer: Buffer, meter: &mut Meter<'_>) -> Result<u64> {
+        header.seal(&mut buffer);
+        let bytes = disk_bytes(&header);
+        buffer[HEADER_BYTES + header.payload_bytes as usize..bytes].fill(0);
+        let offset = (self.allocate)(bytes as u64);
+        self.written_bytes += bytes as u64;
+        let op = Op {
+            kind: OpKind::Write,
+            file: Arc::clone(self.file),
+            offset,
+            buffer,
+            range: 0..bytes,
+            tag: 0,
+        };
+        self.transfer(op, "writing temporary data", meter)?;
+        Ok(offset)
+    }
+}
+
+/// Writes sorted records, each with its chunk, as run number `number`.
+///
+/// # Errors
+/// A write that failed.
+pub fn write_run<'r>(
+    number: u32,
+    records: impl Iterator<Item = (u64, &'r [u8])>,
+    block_bytes: usize,
+    device: &mut Device<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<Run> {
+    let mut run = Run { blocks: Vec::new() };
+    let mut open = Open::new(device.take_block(meter)?);
+    let long_from = record_bytes_max(block_bytes);
+    let mut close = |open: Open, device: &mut Device<'_>, meter: &mut Meter<'_>| -> Result<Open> {
+        let header = Header {
+            job: device.job,
+            attempt: 0,
+            node: 0,
+            partition: RUN + number,
+            sequence: run.blocks.len() as u32,
+            record_count: open.records(),
+            payload_bytes: open.payload_bytes(),
+        };
+        let offset = device.write(header, open.into_buffer(), meter)?;
+        run.blocks.push((header, offset));
+        Ok(Open::new(device.take_block(meter)?))
+    };
+    // Neighbours of one chunk share a segment.
+    let (mut chunk, mut count, mut same) = (0, 0, Vec::with_capacity(long_from));
+    for (next_chunk, record) in records {
+        if count > 0 && (next_chunk != chunk || same.len() + record.len() > long_from / 8) {
+            if !open.put_bytes(chunk, count, &same) {
+                open = close(open, device, meter)?;
+                assert!(open.put_bytes(chunk, count, &same), "it fits an empty block");
+            }
+            count = 0;
+            same.clear();
+        }
+        chunk = next_chunk;
+        if record.len() <= long_from {
+            same.extend_from_slice(record);
+            count += 1;
+            continue;
+        }
+        if !open.is_empty() {
+            open = close(open, device, meter)?;
+        }
+        let last = record.len().div_ceil(long_from) - 1;
+        for (at, fragment) in record.chunks(long_from).enumerate() {
+            open.put_fragment(chunk, fragment, at == last);
+            if at < last {
+                open = close(open, device, meter)?;
+            }
+        }
+    }
+    if count > 0 && !open.put_bytes(chunk, count, &same) {
+        open = close(open, device, meter)?;
+        assert!(open.put_bytes(chunk, count, &same), "it fits an empty block");
+    }
+    if !open.is_empty() {
+        close(open, device, meter)?;
+    }
+    Ok(run)
+}
+
+/// Where the merge stands in one run.
+struct Cursor {
+    blocks: std::vec::IntoIter<(Header, u64)>,
+    block: Option<(Header, Buffer)>,
+    /// The next segment's header in the block.
+    at: usize,
+    chunk: u64,
+    /// Records left in the segment, the current one among them, and where that is.
+    left: u32,
+    record: std::ops::Range<usize>,
+    /// The current record, if it came in fragments.
+    long: Vec<u8>,
+    word: u64,
+}
+
+impl Cursor {
+    fn record(&self) -> &[u8] {
+        if self.long.is_empty() {
+            let (_, buffer) = self.block.as_ref().expect("a record is current");
+            &buffer[self.record.clone()]
+        } else {
+            &self.long
+        }
+    }
+
+    /// Goes on to the next record. `false` at the end of the run.
+    fn advance(
+        &mut self,
+        order: &Order,
+        device: &mut Device<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<bool> {
+        self.long.clear();
+        if self.left > 1 {
+            self.left -= 1;
+            self.set(order, self.record.end);
+            return Ok(true);
+        }
+        self.left = 0;
+        loop {
+            let end = self.block.as_ref().map_or(0, |(header, _)| {
+                HEADER_BYTES + header.payload_bytes as usize
+            });
+            if self.at >= end {
+                self.block = None;
+                let Some((header, offset)) = self.blocks.next() else {
+                    return Ok(false);
+                };
+                let buffer = device.read(&header, offset, meter)?;
+                Header::open(&buffer, &header)
+                    .map_err(|why| damaged(&device.file.path, offset, why))?;
+                self.block = Some((header, buffer));
+                self.at = HEADER_BYTES;
+                continue;
+            }
+            let (_, buffer) = self.block.as_ref().expect("a block is open");
+            let (segment, header_bytes) = Segment::get(&buffer[self.at..end])
+                .map_err(|why| damaged(&device.file.path, 0, why))?;
+            let from = self.at + header_bytes;
+            self.at = from + segment.bytes as usize;
+            self.chunk = segment.chunk;
+            if segment.record_count == 0 || !self.long.is_empty() {
+                self.long.extend_from_slice(&buffer[from..self.at]);
+            }
+            if segment.record_count > 0 {
+                self.left = segment.record_count;
+                self.set(order, from);
+                return Ok(true);
+            }
+        }
+    }
+
+    fn set(&mut self, order: &Order, from: usize) {
+        if self.long.is_empty() {
+            let (_, buffer) = self.block.as_ref().expect("a block is open");
+            self.record = from..from + order.record_bytes(&buffer[from..]);
+        }
+        self.word = order.word(self.record(), 0);
+    }
+}
+
+/// Merges `runs` and hands the records to `visit` in order.
+///
+/// # Errors
+/// A read that failed, a damaged block, or what `visit` answers.
+pub fn merge(
+    order: &Order,
+    runs: Vec<Run>,
+    device: &mut Device<'_>,
+    meter: &mut Meter<'_>,
+    mut visit: impl FnMut(&[u8], &mut Meter<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut cursors = Vec::with_capacity(runs.len());
+    for run in runs {
+        let mut cursor = Cursor {
+            blocks: run.blocks.into_iter(),
+            block: None,
+            at: 0,
+            chunk: 0,
+            left: 0,
+            record: 0..0,
+            long: Vec::new(),
+            word: 0,
+        };
+        if cursor.advance(order, device, meter)? {
+            cursors.push(Some(cursor));
+        }
+    }
+    let mut tree = Losers::new(order, &cursors);
+    while let Some(winner) = tree.winner(&cursors) {
+        let cursor = cursors[winner].as_mut().expect("a winner has a record");
+        visit(cursor.record(), meter)?;
+        if !cursor.advance(order, device, meter)? {
+            cursors[winner] = None;
+        }
+        tree.replay(order, &cursors, winner);
+    }
+    Ok(())
+}
+
+/// A tree of losers over the cursors: each inner node keeps who lost there, node 0 who won in all.
+struct Losers {
+    nodes: Vec<usize>,
+}
+
+impl Losers {
+    fn new(order: &Order, cursors: &[Option<Cursor>]) -> Self {
+        let count = cursors.len();
+        // Winners climb; leaf i stands below node (count + i) / 2.
+        let mut winners: Vec<usize> = vec![usize::MAX; 2 * count];
+        let mut nodes = vec![usize::MAX; count.max(1)];
+        for (index, winner) in winners.iter_mut().skip(count).enumerate() {
+            *winner = index;
+        }
+        for node in (1..count).rev() {
+            let (a, b) = (winners[2 * node], winners[2 * node + 1]);
+            let a_wins = wins(order, cursors, a, b);
+            winners[node] = if a_wins { a } else { b };
+            nodes[node] = if a_wins { b } else { a };
+        }
+        nodes[0] = match count {
+            0 => usize::MAX,
+            1 => 0,
+            _ => winners[1],
+        };
+        Self { nodes }
+    }
+
+    fn winner(&self, cursors: &[Option<Cursor>]) -> Option<usize> {
+        let winner = self.nodes[0];
+        cursors.get(winner)?.as_ref().map(|_| winner)
+    }
+
+    /// The cursor that won has moved: plays its matches again, from its leaf to the root.
+    fn replay(&mut self, order: &Order, cursors: &[Option<Cursor>], moved: usize) {
+        let mut winner = moved;
+        let mut node = (cursors.len() + moved) / 2;
+        while node > 0 {
+            if !wins(order, cursors, winner, self.nodes[node]) {
+                std::mem::swap(&mut winner, &mut self.nodes[node]);
+            }
+            node /= 2;
+        }
+        self.nodes[0] = winner;
+    }
+}
+
+/// Whether cursor `a` comes before cursor `b`: by word, key, chunk, run. One at its end loses.
+fn wins(order: &Order, cursors: &[Option<Cursor>], a: usize, b: usize) -> bool {
+    match (&cursors[a], &cursors[b]) {
+        (None, _) => false,
+        (_, None) => true,
+        (Some(x), Some(y)) => x
+            .word
+            .cmp(&y.word)
+            .then_with(|| order.compare(x.record(), y.record()))
+            .then(x.chunk.cmp(&y.chunk))
+            .then(a.cmp(&b))
+            .is_lt(),
+    }
+}

@@ -1,0 +1,520 @@
+//! Range to chunk: numbered pieces of the input, each with the records that end in it.
+//!
+//! One thread reads all inputs. It keeps several reads in flight, hands chunks on in order, and puts the
+//! beginning of a record that a chunk's end cut through in front of the next chunk's bytes, so that every
+//! record is contiguous and only these fragments are copied (CD 2.2.1). A record's chunk is the one it
+//! ends in. The chunk's memory belongs to whoever takes it from the queue.
+
+use std::collections::BTreeMap;
+
+use sortmill_io::os::{Access, Kind, Meta};
+use sortmill_io::sync::Arc;
+use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
+
+use crate::batch::Chunk;
+use crate::chunks::{Assignment, Chunks, Extent};
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::Input;
+use crate::metrics::{Meter, Stage, State};
+use crate::order::{Format, Order};
+use crate::plan::Plan;
+use crate::queue::{Queue, Stop};
+
+const DOING: &str = "reading the input";
+
+/// An opened input.
+pub struct Source {
+    /// The file.
+    pub file: Arc<File>,
+    /// What it was when the job began.
+    pub meta: Meta,
+}
+
+/// Files below this are read through the page cache: they are likely to be there.
+const DIRECT_BYTES_MIN: u64 = 64 << 20;
+
+impl Source {
+    /// Opens an input, with direct I/O if it is a large file that the page cache does not hold.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] with the path: missing, unreadable, a directory.
+    pub fn open(os: &dyn Os, input: &Input) -> Result<Self> {
+        let path = match input {
+            Input::Stdin => std::path::Path::new("-"),
+            Input::Path(path) => path,
+        };
+        let wrong = |error: std::io::Error| {
+            Error::io("opening the input", path, &error).kind(ErrorKind::Input)
+        };
+        let mut file = match input {
+            Input::Stdin => os.stdin().map_err(wrong)?,
+            Input::Path(path) => os.open(path, Access::Cached).map_err(wrong)?,
+        };
+        let meta = os.meta(&file).map_err(wrong)?;
+        if meta.kind == Kind::Directory {
+            return Err(
+                Error::new(ErrorKind::Input, "opening the input", "it is a directory").at(path),
+            );
+        }
+        let large = meta.kind == Kind::Regular && meta.bytes >= DIRECT_BYTES_MIN;
+        if large && input != &Input::Stdin && os.cached_share(&file, meta.bytes) < 0.5 {
+            file = os.open(path, Access::Direct).map_err(wrong)?;
+        }
+        Ok(Self {
+            file: Arc::new(file),
+            meta,
+        })
+    }
+
+    /// What chunks can be cut from it.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        match self.meta.kind {
+            Kind::Regular => Extent::File(self.meta.bytes),
+            Kind::Directory | Kind::Stream => Extent::Stream,
+        }
+    }
+
+    /// Whether the file is still what it was when the job began.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Changed`] if not.
+    pub fn check_unchanged(&self, os: &dyn Os, as_of_start: bool) -> Result<()> {
+        if self.meta.kind != Kind::Regular {
+            return Ok(());
+        }
+        let now = os
+            .meta(&self.file)
+            .map_err(|error| Error::io(DOING, &self.file.path, &error))?;
+        let same = now.bytes == self.meta.bytes && now.changed_ns == self.meta.changed_ns;
+        if same || (as_of_start && now.bytes >= self.meta.bytes) {
+            return Ok(());
+        }
+        let cause = match now.bytes.cmp(&self.meta.bytes) {
+            std::cmp::Ordering::Equal => "it was written to while it was read".to_owned(),
+            _ => format!(
+                "it had {} bytes at the start and has {} now",
+                self.meta.bytes, now.bytes
+            ),
+        };
+        let error = Error::new(ErrorKind::Changed, DOING, cause).at(&self.file.path);
+        Err(if now.bytes > self.meta.bytes {
+            error.hint("To sort what was there at the start, give --as-of-start.")
+        } else {
+            error
+        })
+    }
+}
+
+/// Looks at each chunk before it is handed on: how a stream is sampled.
+pub trait Watcher {
+    /// Sees a chunk's records.
+    fn see(&mut self, chunk: &Chunk);
+    /// The reader is about to wait for memory, or has come to the end.
+    fn must_decide(&mut self);
+}
+
+/// What the reader works with.
+pub struct Reader<'a> {
+    /// All I/O.
+    pub os: &'a dyn Os,
+    /// Sizes.
+    pub plan: &'a Plan,
+    /// Opened inputs, in order.
+    pub sources: &'a [Source],
+    /// Memory for chunks.
+    pub pool: &'a Pool,
+    /// Where chunks go.
+    pub chunks: &'a Queue<Chunk>,
+    /// Ends the job.
+    pub stop: &'a Stop,
+    /// Ignore what is appended after the start.
+    pub as_of_start: bool,
+    /// How many bad records may be skipped.
+    pub skip_bad: u64,
+    /// Who looks at chunks on their way.
+    pub watcher: Option<&'a mut dyn Watcher>,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadTotals {
+    /// Bytes of the inputs.
+    pub bytes: u64,
+    /// Bytes read from devices or the page cache, alignment included.
+    pub device_bytes: u64,
+    /// Bad records that were skipped.
+    pub skipped: u64,
+}
+
+/// Reads everything and closes the queue.
+///
+/// # Errors
+/// The first input that is unreadable, changed, or not what its format says.
+pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
+    let ring = reader
+        .os
+        .ring(reader.plan.io_depth)
+        .map_err(|error| Error::new(ErrorKind::Io, "starting to read", error.to_string()))?;
+    let extents = reader.sources.iter().map(Source::extent).collect();
+    let mut run = Run {
+        ring,
+        assigned: Chunks::new(extents, reader.plan.chunk_bytes as u64),
+        on_their_way: BTreeMap::new(),
+        landed: BTreeMap::new(),
+        next: 0,
+        joint: Joint::default(),
+        totals: ReadTotals::default(),
+        reader,
+        meter,
+    };
+    run.read_all()?;
+    for source in run.reader.sources {
+        source.check_unchanged(run.reader.os, run.reader.as_of_start)?;
+    }
+    if let Some(watcher) = &mut run.reader.watcher {
+        watcher.must_decide();
+    }
+    run.reader.chunks.close();
+    Ok(run.totals)
+}
+
+struct Run<'a, 'm, 'o> {
+    reader: Reader<'a>,
+    meter: &'m mut Meter<'o>,
+    ring: Box<dyn Ring>,
+    assigned: Chunks,
+    on_their_way: BTreeMap<u64, Assignment>,
+    landed: BTreeMap<u64, (Assignment, Buffer)>,
+    /// The chunk to be handed on next.
+    next: u64,
+    joint: Joint,
+    totals: ReadTotals,
+}
+
+/// The beginning of a record that goes on in the next chunk.
+#[derive(Default)]
+struct Joint {
+    bytes: Vec<u8>,
+    /// The record is too long and what is left of it is passed over.
+    skipping: bool,
+}
+
+impl Run<'_, '_, '_> {
+    fn read_all(&mut self) -> Result<()> {
+        loop {
+            self.reader.stop.check()?;
+            self.submit_reads()?;
+            if self.ring.in_flight() > 0 {
+                self.land_one()?;
+                self.hand_on_landed()?;
+            } else if self.assigned.stream_is_next() {
+                self.read_stream()?;
+            } else if self.assigned.assign().is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts reads while there are buffers, depth and chunks of files left.
+    fn submit_reads(&mut self) -> Result<()> {
+        while self.ring.in_flight() < self.reader.plan.io_depth && !self.assigned.stream_is_next() {
+            let nothing_to_wait_for = self.ring.in_flight() == 0;
+            let Some(buffer) = self.take_buffer(nothing_to_wait_for)? else {
+                return Ok(());
+            };
+            let Some(assignment) = self.assigned.assign() else {
+                return Ok(());
+            };
+            let from = self.reader.plan.headroom_bytes;
+            let file = Arc::clone(&self.reader.sources[assignment.input].file);
+            let asked = match file.access {
+                Access::Direct => align_up(assignment.bytes),
+                Access::Cached => assignment.bytes,
+            };
+            self.ring.submit(Op {
+                kind: OpKind::Read,
+                file,
+                offset: assignment.offset,
+                buffer,
+                range: from..from + asked as usize,
+                tag: assignment.chunk,
+            });
+            self.on_their_way.insert(assignment.chunk, assignment);
+        }
+        Ok(())
+    }
+
+    /// A free buffer; waits for one only if told to.
+    fn take_buffer(&mut self, wait: bool) -> Result<Option<Buffer>> {
+        if let Some(buffer) = self.reader.pool.try_take() {
+            return Ok(Some(buffer));
+        }
+        if let Some(watcher) = &mut self.reader.watcher {
+            watcher.must_decide();
+        }
+        if !wait {
+            return Ok(None);
+        }
+        self.meter.lap(Stage::Read, State::Work);
+        let buffer = self.reader.pool.take();
+        self.meter.lap(Stage::Read, State::Memory);
+        buffer.map(Some).ok_or_else(|| self.reader.stop.error())
+    }
+
+    fn land_one(&mut self) -> Result<()> {
+        self.meter.lap(Stage::Read, State::Work);
+        let done = self.ring.complete(true).expect("a read is in flight");
+        self.meter.lap(Stage::Read, State::Device);
+        let assignment = self
+            .on_their_way
+            .remove(&done.op.tag)
+            .expect("every read in flight is known");
+        let path = &done.op.file.path;
+        let moved = done
+            .result
+            .map_err(|error| Error::io(DOING, path, &error).offset(assignment.offset))?;
+        if (moved as u64) < assignment.bytes {
+            let end = assignment.offset + moved as u64;
+            let cause = format!(
+                "the file ends here now, and had {} bytes at the start",
+                self.reader.sources[assignment.input].meta.bytes
+            );
+            return Err(Error::new(ErrorKind::Changed, DOING, cause).at(path).offset(end));
+        }
+        self.totals.device_bytes += moved as u64;
+        self.landed
+            .insert(assignment.chunk, (assignment, done.op.buffer));
+        Ok(())
+    }
+
+    fn hand_on_landed(&mut self) -> Result<()> {
+        while let Some((assignment, buffer)) = self.landed.remove(&self.next) {
+            self.next += 1;
+            self.hand_on(&assignment, buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Reads one stream to its end, a chunk at a time.
+    fn read_stream(&mut self) -> Result<()> {
+        let stream = self.assigned.assign().expect("a stream is next");
+        let file = Arc::clone(&self.reader.sources[stream.input].file);
+        let mut offset = 0;
+        let mut count = 0;
+        loop {
+            let mut buffer = self
+                .take_buffer(true)?
+                .expect("waited until there was one");
+            let bytes = self.fill_from_stream(&file, &mut buffer, offset)?;
+            let last = bytes < self.reader.plan.chunk_bytes;
+            let assignment = Assignment {
+                chunk: self.next,
+                offset,
+                bytes: bytes as u64,
+                last,
+                ..stream
+            };
+            self.next += 1;
+            count += 1;
+            offset += bytes as u64;
+            self.totals.device_bytes += bytes as u64;
+            self.hand_on(&assignment, buffer)?;
+            if last {
+                self.assigned.stream_ended(count);
+                return Ok(());
+            }
+        }
+    }
+
+    fn fill_from_stream(&mut self, file: &File, buffer: &mut Buffer, offset: u64) -> Result<usize> {
+        let from = self.reader.plan.headroom_bytes;
+        let chunk_bytes = self.reader.plan.chunk_bytes;
+        let stop = self.reader.stop;
+        let mut filled = 0;
+        self.meter.lap(Stage::Read, State::Work);
+        while filled < chunk_bytes {
+            let into = &mut buffer[from + filled..from + chunk_bytes];
+            let moved = self
+                .reader
+                .os
+                .read_stream(file, into, &|| stop.is_stopped())
+                .map_err(|error| Error::io(DOING, &file.path, &error).offset(offset + filled as u64))?;
+            if moved == 0 {
+                break;
+            }
+            filled += moved;
+        }
+        self.meter.lap(Stage::Read, State::Device);
+        Ok(filled)
+    }
+
+    /// Makes a chunk of what was read and hands it on.
+    fn hand_on(&mut self, assignment: &Assignment, mut buffer: Buffer) -> Result<()> {
+        let order = &self.reader.plan.order;
+        let mut from = self.reader.plan.headroom_bytes;
+        let mut to = from + assignment.bytes as usize;
+        let headroom_offset = assignment.offset;
+        self.totals.bytes += assignment.bytes;
+        if assignment.last {
+            to = self.end_input(assignment, &mut buffer, from, to)?;
+        }
+        if self.joint.skipping {
+            let Some(end) = order.first_end(&buffer[from..to], 0) else {
+                return Ok(());
+            };
+            self.joint.skipping = false;
+            from += end;
+        }
+        let mut long = None;
+        let have = self.joint.bytes.len();
+        if have > from {
+            match order.first_end(&buffer[from..to], have) {
+                None => return self.lengthen(&buffer[from..to], assignment),
+                Some(end) => {
+                    self.joint.bytes.extend_from_slice(&buffer[from..from + end]);
+                    long = Some(std::mem::take(&mut self.joint.bytes));
+                    from += end;
+                }
+            }
+        }
+        let have = self.joint.bytes.len();
+        let end = order.last_end(&buffer[from..to], have);
+        if end == 0 && long.is_none() {
+            return self.lengthen(&buffer[from..to], assignment);
+        }
+        let tail = from + end..to;
+        let records = from - have..from + end;
+        buffer[from - have..from].copy_from_slice(&self.joint.bytes);
+        self.joint.bytes.clear();
+        self.joint.bytes.extend_from_slice(&buffer[tail]);
+        let records_offset = (headroom_offset + records.start as u64)
+            .saturating_sub(self.reader.plan.headroom_bytes as u64);
+        self.send(Chunk {
+            number: assignment.chunk,
+            offset: records_offset,
+            buffer,
+            records,
+            long,
+        })
+    }
+
+    fn send(&mut self, chunk: Chunk) -> Result<()> {
+        let meter_bytes: u64 = chunk.records.len() as u64;
+        if let Some(watcher) = &mut self.reader.watcher {
+            watcher.see(&chunk);
+        }
+        self.meter.lap(Stage::Read, State::Work);
+        let sent = self.reader.chunks.push(chunk);
+        self.meter.lap(Stage::Read, State::Output);
+        let totals = self.meter.stage(Stage::Read);
+        totals.bytes_in = self.totals.device_bytes;
+        totals.bytes_out += meter_bytes;
+        sent.map_err(|_| self.reader.stop.error())
+    }
+
+    /// Adds to a record that has not ended yet.
+    fn lengthen(&mut self, bytes: &[u8], assignment: &Assignment) -> Result<()> {
+        let begun = self.joint.bytes.len();
+        if begun + bytes.len() <= self.reader.plan.record_bytes_max {
+            self.joint.bytes.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let offset = assignment.offset.saturating_sub(begun as u64);
+        self.skip(assignment, offset, || {
+            format!(
+                "a record is longer than {}, the most this memory allows",
+                crate::text::bytes(self.reader.plan.record_bytes_max as u64)
+            )
+        })?;
+        self.joint.bytes.clear();
+        self.joint.skipping = true;
+        Ok(())
+    }
+
+    /// The end of an input: a line that lacks its newline gets it, a record that lacks bytes is bad.
+    /// Answers where the input's bytes end in the buffer.
+    fn end_input(
+        &mut self,
+        assignment: &Assignment,
+        buffer: &mut Buffer,
+        from: usize,
+        to: usize,
+    ) -> Result<usize> {
+        match self.reader.plan.order.format() {
+            Format::Lines => {
+                let missing = match buffer[from..to].last() {
+                    Some(&byte) => byte != b'\n',
+                    None => !self.joint.bytes.is_empty() || self.joint.skipping,
+                };
+                if missing {
+                    buffer[to] = b'\n';
+                }
+                Ok(to + usize::from(missing))
+            }
+            Format::Fixed(size) => {
+                let end = assignment.offset + assignment.bytes;
+                let beyond = end % u64::from(size);
+                if beyond == 0 {
+                    return Ok(to);
+                }
+                self.skip(assignment, end - beyond, || {
+                    format!("the last record is cut off: it has {beyond} of {size} bytes")
+                })?;
+                let dropped = (beyond as usize).min(to - from);
+                let from_joint = beyond as usize - dropped;
+                let kept = self.joint.bytes.len() - from_joint;
+                self.joint.bytes.truncate(kept);
+                Ok(to - dropped)
+            }
+        }
+    }
+
+    /// Counts a bad record, or fails because of it.
+    fn skip(
+        &mut self,
+        assignment: &Assignment,
+        offset: u64,
+        cause: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if self.totals.skipped < self.reader.skip_bad {
+            self.totals.skipped += 1;
+            return Ok(());
+        }
+        let path = &self.reader.sources[assignment.input].file.path;
+        let error = Error::new(ErrorKind::Input, DOING, cause()).at(path).offset(offset);
+        Err(if self.reader.skip_bad == 0 {
+            error.hint("To leave out bad records and count them, give --skip-bad N.")
+        } else {
+            error
+        })
+    }
+}
+
+/// Calls `visit` with some records of `bytes`, spread evenly, which begin `have` bytes into a record:
+/// how samples are drawn. At most `count_max` records, only whole ones.
+pub fn sample_records(
+    order: &Order,
+    bytes: &[u8],
+    have: usize,
+    count_max: usize,
+    mut visit: impl FnMut(&[u8]),
+) {
+    let mut at = if have == 0 {
+        0
+    } else {
+        match order.first_end(bytes, have) {
+            Some(end) => end,
+            None => return,
+        }
+    };
+    let stride = bytes.len().div_ceil(count_max.max(1));
+    let mut wanted = at;
+    while let Some(length) = order.first_end(&bytes[at..], 0) {
+        if at >= wanted {
+            visit(&bytes[at..at + length]);
+            wanted = at + stride;
+        }
+        at += length;
+    }
+}

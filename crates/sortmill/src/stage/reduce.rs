@@ -1,0 +1,100 @@
+//! Sorted partition to records, by the user's function, proving the order on the way.
+//!
+//! Records are taken from where they lie in the order of their entries: the gather. Each is compared with
+//! the one before it, so that a fault of the sorter ends the job instead of reaching the output.
+
+use std::cmp::Ordering;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::order::Order;
+
+/// Takes sorted records one after the other: checks their order and sums them up.
+pub struct Gather<'a> {
+    order: &'a Order,
+    key: u64,
+    previous: Option<(&'a [u8], u64, u64)>,
+    /// What has passed.
+    pub fingerprint: Fingerprint,
+}
+
+impl<'a> Gather<'a> {
+    /// Nothing has passed yet. `key` is the fingerprint's.
+    #[must_use]
+    pub fn new(order: &'a Order, key: u64) -> Self {
+        Self {
+            order,
+            key,
+            previous: None,
+            fingerprint: Fingerprint::default(),
+        }
+    }
+
+    /// The next record, which is number `ordinal` in the order of places.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] when it is out of order.
+    #[inline]
+    pub fn next(&mut self, record: &'a [u8], ordinal: u64) -> Result<()> {
+        let word = self.order.word(record, 0);
+        if let Some((before, before_word, before_ordinal)) = self.previous {
+            let order = before_word
+                .cmp(&word)
+                .then_with(|| self.order.compare(before, record))
+                .then(before_ordinal.cmp(&ordinal));
+            if order != Ordering::Less {
+                return Err(out_of_order());
+            }
+        }
+        self.previous = Some((record, word, ordinal));
+        self.fingerprint.add(record, self.key);
+        Ok(())
+    }
+}
+
+/// The same proof for records that do not stay where they are: the one before is kept as a copy.
+pub struct Stream<'a> {
+    order: &'a Order,
+    key: u64,
+    previous: Vec<u8>,
+    /// What has passed.
+    pub fingerprint: Fingerprint,
+}
+
+impl<'a> Stream<'a> {
+    /// Nothing has passed yet. `key` is the fingerprint's.
+    #[must_use]
+    pub fn new(order: &'a Order, key: u64) -> Self {
+        Self {
+            order,
+            key,
+            previous: Vec::new(),
+            fingerprint: Fingerprint::default(),
+        }
+    }
+
+    /// The next record.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] when its key is below that of the one before.
+    pub fn next(&mut self, record: &[u8]) -> Result<()> {
+        if self.fingerprint.records > 0 && self.order.compare(&self.previous, record).is_gt() {
+            return Err(out_of_order());
+        }
+        self.previous.clear();
+        self.previous.extend_from_slice(record);
+        self.fingerprint.add(record, self.key);
+        Ok(())
+    }
+}
+
+/// The error of a sorter that did not sort.
+#[must_use]
+pub fn out_of_order() -> Error {
+    Error::new(
+        ErrorKind::Lost,
+        "checking the order of what is written",
+        "two records are out of order",
+    )
+    .hint("This is a fault of sortmill or of this machine's memory. No output was made.")
+}

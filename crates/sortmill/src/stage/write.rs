@@ -1,0 +1,334 @@
+//! Sorted records to the output: aligned buffers at offsets, or a stream in order.
+//!
+//! Each 4 KiB block of the output has one writer. A unit's output begins and ends anywhere; the blocks it
+//! shares with its neighbours are kept in memory, and whoever brings the last missing byte of one writes
+//! it. The end of the file is padded to whole blocks and cut off when everything has been written.
+
+use std::collections::HashMap;
+
+use sortmill_io::sync::{Arc, Mutex, lock};
+use sortmill_io::{ALIGN_BYTES, Buffer, File, Op, OpKind, Os, Pool, Ring, align_down, align_up};
+
+use crate::error::{Error, Result};
+use crate::metrics::{Meter, Stage, State};
+use crate::queue::{Queue, Stop};
+
+/// A part of the output on its way to the device.
+pub struct OutBlock {
+    /// The memory.
+    pub buffer: Buffer,
+    /// Which part of it.
+    pub range: std::ops::Range<usize>,
+    /// Where in the output; for a stream, what was written before.
+    pub offset: u64,
+}
+
+/// Blocks of the output that more than one unit writes to.
+#[derive(Default)]
+pub struct Seams {
+    blocks: Mutex<HashMap<u64, Seam>>,
+}
+
+struct Seam {
+    bytes: Box<[u8]>,
+    filled: usize,
+}
+
+impl Seams {
+    /// Puts `bytes` at `offset`, all within one block, of an output of `total` bytes. Answers the block
+    /// if that completes it.
+    fn put(&self, offset: u64, bytes: &[u8], total: u64) -> Option<Box<[u8]>> {
+        let start = align_down(offset);
+        let wanted = (total - start).min(ALIGN_BYTES as u64) as usize;
+        let mut blocks = lock(&self.blocks);
+        let seam = blocks.entry(start).or_insert_with(|| Seam {
+            bytes: vec![0; ALIGN_BYTES].into_boxed_slice(),
+            filled: 0,
+        });
+        let at = (offset - start) as usize;
+        seam.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        seam.filled += bytes.len();
+        assert!(seam.filled <= wanted, "a byte of the output is written once");
+        if seam.filled < wanted {
+            return None;
+        }
+        blocks.remove(&start).map(|seam| seam.bytes)
+    }
+}
+
+/// What all sinks of a job share.
+pub struct Output<'a> {
+    /// Memory for output.
+    pub pool: &'a Pool,
+    /// Where full buffers go.
+    pub blocks: &'a Queue<OutBlock>,
+    /// Blocks between units.
+    pub seams: Seams,
+    /// Bytes of the whole output, where they are known before it is written.
+    pub total: u64,
+    /// Ends the job.
+    pub stop: &'a Stop,
+}
+
+/// Takes the output of one unit, or of all of them one after the other, from a given offset on.
+pub struct Sink<'a> {
+    output: &'a Output<'a>,
+    /// The buffer being filled; its first byte belongs at an aligned offset.
+    buffer: Option<Buffer>,
+    /// Where that first byte belongs.
+    start: u64,
+    /// Where this sink's bytes begin and end in the buffer.
+    begin: usize,
+    end: usize,
+    /// Bytes taken.
+    pub bytes: u64,
+    /// Records taken.
+    pub records: u64,
+}
+
+impl<'a> Sink<'a> {
+    /// A sink whose first byte belongs at `offset`.
+    #[must_use]
+    pub fn new(output: &'a Output<'a>, offset: u64) -> Self {
+        let begin = (offset - align_down(offset)) as usize;
+        Self {
+            output,
+            buffer: None,
+            start: align_down(offset),
+            begin,
+            end: begin,
+            bytes: 0,
+            records: 0,
+        }
+    }
+
+    /// Takes one record.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    #[inline]
+    pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        self.bytes += record.len() as u64;
+        self.records += 1;
+        let mut rest = record;
+        loop {
+            if let Some(buffer) = &mut self.buffer {
+                let room = buffer.len() - self.end;
+                if rest.len() <= room {
+                    buffer[self.end..self.end + rest.len()].copy_from_slice(rest);
+                    self.end += rest.len();
+                    return Ok(());
+                }
+                buffer[self.end..].copy_from_slice(&rest[..room]);
+                self.end += room;
+                rest = &rest[room..];
+                self.flush(meter)?;
+            }
+            self.buffer = Some(self.take_buffer(meter)?);
+        }
+    }
+
+    fn take_buffer(&self, meter: &mut Meter<'_>) -> Result<Buffer> {
+        if let Some(buffer) = self.output.pool.try_take() {
+            return Ok(buffer);
+        }
+        meter.lap(Stage::Reduce, State::Work);
+        let buffer = self.output.pool.take();
+        meter.lap(Stage::Reduce, State::Memory);
+        buffer.ok_or_else(|| self.output.stop.error())
+    }
+
+    /// Sends the whole blocks of the full buffer off and goes on behind it.
+    fn flush(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let Some(buffer) = self.buffer.take() else {
+            return Ok(());
+        };
+        let (begin, end) = (self.begin, self.end);
+        let whole = align_up(begin as u64) as usize..align_down(end as u64) as usize;
+        if whole.start > whole.end {
+            // All of it lies within one block.
+            self.seam(&buffer, begin..end, meter)?;
+        } else {
+            self.seam(&buffer, begin..whole.start, meter)?;
+            self.seam(&buffer, whole.end..end, meter)?;
+            self.send(buffer, whole, self.start, meter)?;
+        }
+        self.start += align_down(end as u64);
+        self.begin = end - align_down(end as u64) as usize;
+        self.end = self.begin;
+        Ok(())
+    }
+
+    /// Puts a part of a block where its other parts will come.
+    fn seam(&self, from: &Buffer, range: std::ops::Range<usize>, meter: &mut Meter<'_>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let offset = self.start + range.start as u64;
+        let Some(block) = self
+            .output
+            .seams
+            .put(offset, &from[range], self.output.total)
+        else {
+            return Ok(());
+        };
+        let mut buffer = self.take_buffer(meter)?;
+        buffer[..ALIGN_BYTES].copy_from_slice(&block);
+        self.send(buffer, 0..ALIGN_BYTES, align_down(offset), meter)
+    }
+
+    /// Hands a range of a buffer, whose first byte belongs at `start`, to the writer.
+    fn send(
+        &self,
+        buffer: Buffer,
+        range: std::ops::Range<usize>,
+        start: u64,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let block = OutBlock {
+            offset: start + range.start as u64,
+            buffer,
+            range,
+        };
+        meter.lap(Stage::Reduce, State::Work);
+        let sent = self.output.blocks.push(block);
+        meter.lap(Stage::Reduce, State::Output);
+        sent.map_err(|_| self.output.stop.error())
+    }
+
+    /// The unit's last byte has been taken: what is left goes to the seams.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn finish(mut self, meter: &mut Meter<'_>) -> Result<()> {
+        self.flush(meter)
+    }
+
+    /// The output's last byte has been taken by this, its only sink: what is left is sent as it is, padded
+    /// to whole blocks if the output is a file.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn finish_all(mut self, padded: bool, meter: &mut Meter<'_>) -> Result<()> {
+        let Some(mut buffer) = self.buffer.take() else {
+            return Ok(());
+        };
+        let mut end = self.end;
+        if padded {
+            end = align_up(end as u64) as usize;
+            buffer[self.end..end].fill(0);
+        }
+        self.send(buffer, 0..end, self.start, meter)
+    }
+}
+
+/// Where the output goes.
+pub enum Target {
+    /// A file, at offsets, with so many writes in flight.
+    File(Arc<File>, usize),
+    /// A stream, in order.
+    Stream(Arc<File>),
+}
+
+/// Writes blocks until the queue is closed and empty. Answers the bytes written.
+///
+/// # Errors
+/// The first write that failed.
+pub fn write(
+    os: &dyn Os,
+    target: &Target,
+    blocks: &Queue<OutBlock>,
+    stop: &Stop,
+    meter: &mut Meter<'_>,
+) -> Result<u64> {
+    match target {
+        Target::File(file, depth) => write_file(os, file, *depth, blocks, stop, meter),
+        Target::Stream(file) => write_stream(os, file, blocks, stop, meter),
+    }
+}
+
+const DOING: &str = "writing the output";
+
+fn write_file(
+    os: &dyn Os,
+    file: &Arc<File>,
+    depth: usize,
+    blocks: &Queue<OutBlock>,
+    stop: &Stop,
+    meter: &mut Meter<'_>,
+) -> Result<u64> {
+    let mut ring = os
+        .ring(depth)
+        .map_err(|error| Error::io("starting to write", &file.path, &error))?;
+    let mut bytes = 0;
+    loop {
+        let block = if ring.in_flight() == 0 {
+            meter.lap(Stage::Write, State::Work);
+            let block = blocks.pop();
+            meter.lap(Stage::Write, State::Input);
+            stop.check()?;
+            block
+        } else if ring.in_flight() < depth {
+            blocks.try_pop()
+        } else {
+            None
+        };
+        if let Some(block) = block {
+            bytes += block.range.len() as u64;
+            let totals = meter.stage(Stage::Write);
+            totals.bytes_in += block.range.len() as u64;
+            totals.bytes_out += block.range.len() as u64;
+            ring.submit(Op {
+                kind: OpKind::Write,
+                file: Arc::clone(file),
+                offset: block.offset,
+                buffer: block.buffer,
+                range: block.range,
+                tag: 0,
+            });
+        } else if ring.in_flight() == 0 {
+            return Ok(bytes);
+        } else {
+            complete_one(&mut *ring, meter)?;
+        }
+    }
+}
+
+fn complete_one(ring: &mut dyn Ring, meter: &mut Meter<'_>) -> Result<()> {
+    meter.lap(Stage::Write, State::Work);
+    let done = ring.complete(true).expect("a write is in flight");
+    meter.lap(Stage::Write, State::Device);
+    done.result
+        .map(drop)
+        .map_err(|error| Error::io(DOING, &done.op.file.path, &error).offset(done.op.offset))
+}
+
+fn write_stream(
+    os: &dyn Os,
+    file: &File,
+    blocks: &Queue<OutBlock>,
+    stop: &Stop,
+    meter: &mut Meter<'_>,
+) -> Result<u64> {
+    let mut bytes = 0;
+    loop {
+        meter.lap(Stage::Write, State::Work);
+        let block = blocks.pop();
+        meter.lap(Stage::Write, State::Input);
+        stop.check()?;
+        let Some(block) = block else {
+            return Ok(bytes);
+        };
+        let part = &block.buffer[block.range.clone()];
+        os.write_stream(file, part, &|| stop.is_stopped())
+            .map_err(|error| Error::io(DOING, &file.path, &error).offset(bytes))?;
+        meter.lap(Stage::Write, State::Device);
+        bytes += part.len() as u64;
+        let totals = meter.stage(Stage::Write);
+        totals.bytes_in += part.len() as u64;
+        totals.bytes_out += part.len() as u64;
+    }
+}

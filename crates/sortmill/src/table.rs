@@ -1,0 +1,179 @@
+//! The partition table, as data: which slot a record falls into, and which partition owns the slot.
+//!
+//! A range table is a sorted row of boundaries; slot i holds what is not below boundary i - 1 and below
+//! boundary i. A boundary is a key and a chunk: of records with just that key, those from earlier chunks
+//! lie below it, so that one key on half of all records still makes several partitions, and the output
+//! is the same for any boundaries. Where equal keys must meet, every boundary's chunk is 0. A hash table
+//! stands beside it for jobs that want groups, not order. Slots and partition numbers are apart, because
+//! a slot that outgrows its share is divided while records arrive.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::order::Order;
+
+/// Where one slot ends and the next begins.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Boundary {
+    /// Key bytes, as `Order::key_into` makes them; any bytes will do.
+    pub key: Vec<u8>,
+    /// Records with this key from chunks below this one lie below the boundary.
+    pub chunk: u64,
+}
+
+/// Boundaries and owners. Immutable: a change makes a new table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    kind: Kind,
+    owners: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Range {
+        boundaries: Vec<Boundary>,
+        /// Word 0 of each boundary.
+        words: Vec<u64>,
+        /// For each value of a word's top bits, how many boundaries have smaller ones.
+        below: Vec<u32>,
+    },
+    Hash {
+        seed: u64,
+    },
+}
+
+const TOP_BITS: u32 = 12;
+
+impl Table {
+    /// A range table over sorted, distinct boundaries; partition i owns slot i.
+    ///
+    /// # Panics
+    /// When the boundaries are not in order: our own bug.
+    #[must_use]
+    pub fn range(order: &Order, boundaries: Vec<Boundary>) -> Self {
+        let owners = (0..=u32::try_from(boundaries.len()).expect("few boundaries")).collect();
+        Self::with_owners(order, boundaries, owners)
+    }
+
+    /// A hash table with `count` slots; partition i owns slot i.
+    #[must_use]
+    pub fn hash(count: u32, seed: u64) -> Self {
+        assert!(count > 0);
+        Self {
+            kind: Kind::Hash { seed },
+            owners: (0..count).collect(),
+        }
+    }
+
+    fn with_owners(order: &Order, boundaries: Vec<Boundary>, owners: Vec<u32>) -> Self {
+        assert!(boundaries.is_sorted_by(|a, b| a < b), "boundaries in order");
+        let words: Vec<u64> = boundaries
+            .iter()
+            .map(|boundary| order.word_of_key(&boundary.key, 0))
+            .collect();
+        let below = (0..=1u64 << TOP_BITS)
+            .map(|top| {
+                let smaller = words.partition_point(|word| (word >> (64 - TOP_BITS)) < top);
+                u32::try_from(smaller).expect("few boundaries")
+            })
+            .collect();
+        Self {
+            kind: Kind::Range {
+                boundaries,
+                words,
+                below,
+            },
+            owners,
+        }
+    }
+
+    /// How many slots there are.
+    #[must_use]
+    pub fn slot_count(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// The partition that owns `slot`.
+    #[must_use]
+    pub fn owner(&self, slot: usize) -> u32 {
+        self.owners[slot]
+    }
+
+    /// The slot of a record of chunk `chunk` whose word 0 is `word`. `key` is scratch space.
+    #[inline]
+    #[must_use]
+    pub fn slot(
+        &self,
+        order: &Order,
+        record: &[u8],
+        word: u64,
+        chunk: u64,
+        key: &mut Vec<u8>,
+    ) -> usize {
+        match &self.kind {
+            Kind::Range {
+                boundaries,
+                words,
+                below,
+            } => {
+                let top = (word >> (64 - TOP_BITS)) as usize;
+                let (from, to) = (below[top] as usize, below[top + 1] as usize);
+                let near = &words[from..to];
+                let lower = from + near.partition_point(|&bound| bound < word);
+                if words.get(lower) != Some(&word) {
+                    return lower;
+                }
+                let equal = words[lower..].partition_point(|&bound| bound == word);
+                lower
+                    + boundaries[lower..lower + equal].partition_point(|boundary| {
+                        let order = order.compare_with_key(record, &boundary.key);
+                        order.then(chunk.cmp(&boundary.chunk)).is_ge()
+                    })
+            }
+            Kind::Hash { seed } => {
+                key.clear();
+                order.key_into(record, key);
+                let hash = xxh3_64_with_seed(key, *seed);
+                ((u128::from(hash) * self.owners.len() as u128) >> 64) as usize
+            }
+        }
+    }
+
+    /// The boundaries around `slot`: records in it are not below the first and below the second. `None`
+    /// stands for no boundary, and for hash tables, where slots are not ranges.
+    #[must_use]
+    pub fn around(&self, slot: usize) -> (Option<&Boundary>, Option<&Boundary>) {
+        match &self.kind {
+            Kind::Range { boundaries, .. } => (
+                slot.checked_sub(1).map(|before| &boundaries[before]),
+                boundaries.get(slot),
+            ),
+            Kind::Hash { .. } => (None, None),
+        }
+    }
+
+    /// The same table with `slot` divided at `boundary`; the halves belong to `lower` and `upper`.
+    /// `None` when the boundary does not lie inside the slot, or slots are not ranges.
+    #[must_use]
+    pub fn divide(
+        &self,
+        order: &Order,
+        slot: usize,
+        boundary: Boundary,
+        (lower, upper): (u32, u32),
+    ) -> Option<Self> {
+        let Kind::Range { boundaries, .. } = &self.kind else {
+            return None;
+        };
+        let (from, to) = self.around(slot);
+        if from.is_some_and(|from| *from >= boundary) || to.is_some_and(|to| *to <= boundary) {
+            return None;
+        }
+        let mut boundaries = boundaries.clone();
+        boundaries.insert(slot, boundary);
+        let mut owners = self.owners.clone();
+        owners[slot] = lower;
+        owners.insert(slot + 1, upper);
+        Some(Self::with_owners(order, boundaries, owners))
+    }
+}

@@ -1,0 +1,210 @@
+//! The job's folder for temporary files, and what killed jobs left behind.
+//!
+//! One folder per job, `sortmill-<number>`, with the file `owner`, which its job keeps locked as long as it
+//! lives and which names what else belongs to it (`docs/formats.md`), and the file `spill`. The folder goes
+//! when the job ends, however it ends. A job that was killed leaves it, unlocked; the next job in the same
+//! place takes it away (promise 6), never one that is locked.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sortmill_io::os::Access;
+use sortmill_io::sync::atomic::{AtomicU64, Ordering};
+use sortmill_io::sync::{Arc, Mutex, lock};
+use sortmill_io::{File, Os};
+
+use crate::error::{Error, ErrorKind, Result};
+
+const PREFIX: &str = "sortmill-";
+const OWNER: &str = "owner";
+const SPILL: &str = "spill";
+
+/// What the file `owner` says.
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    /// The version of this form.
+    version: u32,
+    /// The output under its temporary name, if it is a file.
+    output: Option<PathBuf>,
+}
+
+/// A job's folder. Made when it is first needed, gone when dropped.
+pub struct Temp<'a> {
+    os: &'a dyn Os,
+    base: PathBuf,
+    job: u64,
+    output: Option<PathBuf>,
+    made: Mutex<Option<Made>>,
+    end: AtomicU64,
+}
+
+struct Made {
+    folder: PathBuf,
+    /// Keeps the lock.
+    _owner: File,
+    spill: Option<Arc<File>>,
+}
+
+impl<'a> Temp<'a> {
+    /// The folder of job number `job` in `base`. `output` is the temporary name of its output.
+    #[must_use]
+    pub fn new(os: &'a dyn Os, base: &Path, job: u64, output: Option<PathBuf>) -> Self {
+        Self {
+            os,
+            base: base.to_owned(),
+            job,
+            output,
+            made: Mutex::new(None),
+            end: AtomicU64::new(0),
+        }
+    }
+
+    /// The folder it is made in.
+    #[must_use]
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// Makes the folder if it is not there yet, so that a job that cannot fails at its start.
+    ///
+    /// # Errors
+    /// When the base is missing or not writable.
+    pub fn make(&self) -> Result<()> {
+        let mut made = lock(&self.made);
+        if made.is_none() {
+            *made = Some(self.make_folder()?);
+        }
+        Ok(())
+    }
+
+    /// The temporary file, made if it is not there yet.
+    ///
+    /// # Errors
+    /// As [`Temp::make`].
+    pub fn spill_file(&self) -> Result<Arc<File>> {
+        self.make()?;
+        let mut made = lock(&self.made);
+        let made = made.as_mut().expect("it was just made");
+        if let Some(file) = &made.spill {
+            return Ok(Arc::clone(file));
+        }
+        let path = made.folder.join(SPILL);
+        let file = self
+            .os
+            .create(&path, Access::Direct)
+            .map_err(|error| Error::io("making the temporary file", &path, &error))?;
+        let file = Arc::new(file);
+        made.spill = Some(Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Gives the next `bytes` of the temporary file to the caller: where they begin.
+    #[must_use]
+    pub fn allocate(&self, bytes: u64) -> u64 {
+        self.end.fetch_add(bytes, Ordering::SeqCst)
+    }
+
+    /// Bytes of the temporary file given out so far.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::SeqCst)
+    }
+
+    fn make_folder(&self) -> Result<Made> {
+        let folder = self.base.join(format!("{PREFIX}{:016x}", self.job));
+        let wrong = |error: std::io::Error| {
+            let error = Error::io("making the folder for temporary files", &folder, &error);
+            match error.kind {
+                ErrorKind::Io => error.hint("Choose another folder with --temp."),
+                _ => error,
+            }
+        };
+        self.os.create_dir(&folder).map_err(wrong)?;
+        let made = self.make_owner(&folder).map_err(wrong);
+        if made.is_err() {
+            let _ = self.os.remove_file(&folder.join(OWNER));
+            let _ = self.os.remove_dir(&folder);
+        }
+        Ok(Made {
+            folder: folder.clone(),
+            _owner: made?,
+            spill: None,
+        })
+    }
+
+    fn make_owner(&self, folder: &Path) -> std::io::Result<File> {
+        let owner = self.os.create(&folder.join(OWNER), Access::Cached)?;
+        if !self.os.try_lock(&owner)? {
+            return Err(std::io::ErrorKind::ResourceBusy.into());
+        }
+        let manifest = Manifest {
+            version: 1,
+            output: self.output.clone(),
+        };
+        let text = serde_json::to_vec(&manifest).expect("a manifest is text");
+        self.os.write_stream(&owner, &text, &|| false)?;
+        Ok(owner)
+    }
+}
+
+impl Temp<'_> {
+    /// Removes the folder and what is in it, if it was made.
+    pub fn remove(&self) {
+        if let Some(made) = lock(&self.made).take() {
+            remove(self.os, &made.folder);
+        }
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Removes a job's folder and what is in it.
+fn remove(os: &dyn Os, folder: &Path) {
+    for name in [SPILL, OWNER] {
+        let _ = os.remove_file(&folder.join(name));
+    }
+    let _ = os.remove_dir(folder);
+}
+
+/// Takes away what killed jobs left in `base`. Whatever stands in the way is left for the next time.
+pub fn clean_up(os: &dyn Os, base: &Path) {
+    let Ok(names) = os.list_dir(base) else { return };
+    for name in names.iter().filter(|name| is_job_folder(name)) {
+        let folder = base.join(name);
+        let Ok(owner) = os.open(&folder.join(OWNER), Access::Cached) else {
+            continue;
+        };
+        if !os.try_lock(&owner).unwrap_or(false) {
+            continue;
+        }
+        if let Some(output) = read_manifest(os, &owner).and_then(|manifest| manifest.output) {
+            // Only a name that this program gives to unfinished outputs is believed.
+            if crate::commit::is_temporary(&output) {
+                let _ = os.remove_file(&output);
+            }
+        }
+        remove(os, &folder);
+    }
+}
+
+fn is_job_folder(name: &str) -> bool {
+    name.strip_prefix(PREFIX)
+        .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn read_manifest(os: &dyn Os, owner: &File) -> Option<Manifest> {
+    const BYTES_MAX: usize = 16 << 10;
+    let mut bytes = vec![0; BYTES_MAX];
+    let mut have = 0;
+    while have < BYTES_MAX {
+        match os.read_stream(owner, &mut bytes[have..], &|| false).ok()? {
+            0 => break,
+            moved => have += moved,
+        }
+    }
+    serde_json::from_slice(&bytes[..have]).ok()
+}
