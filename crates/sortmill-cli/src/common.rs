@@ -25,7 +25,7 @@ pub struct Shape {
 }
 
 /// Which back end moves the bytes.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Io {
     /// io_uring where the kernel allows it, else threads
     Auto,
@@ -36,7 +36,7 @@ pub enum Io {
 }
 
 /// The machine's flags.
-#[derive(Args)]
+#[derive(Args, Clone, Debug)]
 pub struct Machine {
     /// Which back end moves the bytes
     #[arg(long, value_enum, default_value = "auto")]
@@ -111,7 +111,10 @@ fn parse_format(text: &str) -> std::result::Result<Format, String> {
         .ok_or("the formats are lines and fixed:SIZE")?;
     match size.parse() {
         Ok(bytes) if bytes > 0 => Ok(Format::Fixed(bytes)),
-        _ => Err(format!("{size:?} is no record size in bytes, from 1 to {}", u32::MAX)),
+        _ => Err(format!(
+            "{size:?} is no record size in bytes, from 1 to {}",
+            u32::MAX
+        )),
     }
 }
 

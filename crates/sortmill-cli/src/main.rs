@@ -3,6 +3,7 @@
 //! stdout is data, stderr is words. Exit 0: done; 1: compared and found out of order; 2: anything else.
 
 mod common;
+mod r#gen;
 mod report;
 mod size;
 mod sort;
@@ -22,13 +23,22 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Sort(sort::Sort),
+    /// Generate test data
+    #[command(subcommand)]
+    Gen(Gen),
     Report(report::Report),
+}
+
+#[derive(Subcommand)]
+enum Gen {
+    Records(r#gen::GenRecordsArgs),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Sort(sort) => sort.run(),
+        Command::Gen(Gen::Records(records)) => r#gen::run(&records),
         Command::Report(report) => report.run(),
     };
     match result {

@@ -16,8 +16,9 @@ pub struct Report {
 impl Report {
     /// Runs the command.
     pub fn run(self) -> Result<ExitCode> {
-        let wrong =
-            |cause: String| Error::new(ErrorKind::Input, "reading the report", cause).at(&self.file);
+        let wrong = |cause: String| {
+            Error::new(ErrorKind::Input, "reading the report", cause).at(&self.file)
+        };
         let text = std::fs::read_to_string(&self.file).map_err(|error| wrong(error.to_string()))?;
         let report: sortmill::report::Report =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;

@@ -92,7 +92,19 @@ mod tests {
 
     #[test]
     fn what_is_no_size() {
-        for text in ["", "G", "2X", "2GiBs", "-1", "1..2", "0%", "101%", "99999999999G", "1e3", "NaN"] {
+        for text in [
+            "",
+            "G",
+            "2X",
+            "2GiBs",
+            "-1",
+            "1..2",
+            "0%",
+            "101%",
+            "99999999999G",
+            "1e3",
+            "NaN",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

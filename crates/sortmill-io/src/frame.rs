@@ -93,9 +93,8 @@ impl Header {
         if block.len() < HEADER_BYTES || block[0..4] != MAGIC {
             return Err(Damage::NotABlock);
         }
-        let word = |at: usize| {
-            u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"))
-        };
+        let word =
+            |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
         let found = Self {
             job: u64::from_le_bytes(block[8..16].try_into().expect("eight bytes")),
             attempt: word(16),
@@ -259,7 +258,10 @@ mod tests {
     fn a_block_that_was_cut_off_does_not_open() {
         let sound = block();
         for bytes in 0..sound.len() {
-            assert!(Header::open(&sound[..bytes], &HEADER).is_err(), "{bytes} bytes");
+            assert!(
+                Header::open(&sound[..bytes], &HEADER).is_err(),
+                "{bytes} bytes"
+            );
         }
     }
 
@@ -286,6 +288,9 @@ mod tests {
     #[test]
     fn a_varint_that_never_ends_or_overflows_is_refused() {
         assert_eq!(get_varint(&[0xff; 11]), None);
-        assert_eq!(get_varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]), None);
+        assert_eq!(
+            get_varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]),
+            None
+        );
     }
 }

@@ -53,8 +53,8 @@ impl Host {
     }
 
     /// Opens with direct I/O if asked and possible, else through the page cache.
-    fn open_with(&self, path: &Path, flags: OFlags, access: Access) -> io::Result<File> {
-        let mode = Mode::from_raw_mode(0o600);
+    fn open_with(&self, path: &Path, flags: OFlags, access: Access, mode: u32) -> io::Result<File> {
+        let mode = Mode::from_raw_mode(mode);
         let flags = flags | OFlags::CLOEXEC;
         if access == Access::Direct && self.direct {
             match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
@@ -139,15 +139,32 @@ impl Os for Host {
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<File> {
-        self.open_with(path, OFlags::RDONLY, access)
+        self.open_with(path, OFlags::RDONLY, access, 0)
     }
 
-    fn create(&self, path: &Path, access: Access) -> io::Result<File> {
-        self.open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, access)
+    fn create(&self, path: &Path, access: Access, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        self.open_with(path, flags, access, mode)
     }
 
-    fn open_stream_for_write(&self, path: &Path) -> io::Result<File> {
-        self.open_with(path, OFlags::WRONLY, Access::Cached)
+    fn open_stream_for_write(&self, path: &Path, stopped: &dyn Fn() -> bool) -> io::Result<File> {
+        // A blocking open of a pipe waits for its reader and hears nothing meanwhile.
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+        loop {
+            match self.open_with(path, flags, Access::Cached, 0) {
+                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                    if stopped() {
+                        return Err(io::ErrorKind::Interrupted.into());
+                    }
+                    let pause = rustix::event::Timespec {
+                        tv_sec: 0,
+                        tv_nsec: 50_000_000,
+                    };
+                    let _ = rustix::event::poll(&mut [], Some(&pause));
+                }
+                other => return other,
+            }
+        }
     }
 
     fn stdin(&self) -> io::Result<File> {
@@ -274,9 +291,9 @@ impl Os for Host {
         fs::remove_file(path)
     }
 
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt;
-        fs::DirBuilder::new().mode(0o700).create(path)
+        fs::DirBuilder::new().mode(mode).create(path)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
@@ -307,14 +324,6 @@ impl Os for Host {
         })
     }
 
-    fn umask(&self) -> u32 {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let shown = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        shown
-            .and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok())
-            .unwrap_or(0o077)
-    }
-
     fn now_ns(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).expect("less than 500 years")
     }
@@ -343,7 +352,7 @@ impl Os for Host {
         let total = field(&info, "MemTotal:") * 1024;
         let available = field(&info, "MemAvailable:") * 1024;
         Machine {
-            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            cores: crate::sync::core_count(),
             memory_bytes_available: available.min(limit.saturating_sub(used)),
             memory_bytes_total: total.min(limit),
         }

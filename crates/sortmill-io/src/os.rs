@@ -145,16 +145,18 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn open(&self, path: &Path, access: Access) -> io::Result<File>;
-    /// Makes a new file for reading and writing; one that exists is an error. Mode is 0600.
+    /// Makes a new file for reading and writing with `mode`, less what the user's umask withholds; one
+    /// that exists is an error.
     ///
     /// # Errors
     /// The system's.
-    fn create(&self, path: &Path, access: Access) -> io::Result<File>;
-    /// Opens an existing pipe or device for writing.
+    fn create(&self, path: &Path, access: Access, mode: u32) -> io::Result<File>;
+    /// Opens an existing pipe or device for writing. A pipe that nobody reads yet is waited for, with the
+    /// same view of `stopped` as [`Os::read_stream`].
     ///
     /// # Errors
-    /// The system's.
-    fn open_stream_for_write(&self, path: &Path) -> io::Result<File>;
+    /// The system's, and `Interrupted`.
+    fn open_stream_for_write(&self, path: &Path, stopped: &dyn Fn() -> bool) -> io::Result<File>;
     /// This process's standard input.
     ///
     /// # Errors
@@ -237,11 +239,11 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// Makes a folder with mode 0700.
+    /// Makes a folder with `mode`, less what the user's umask withholds.
     ///
     /// # Errors
     /// The system's.
-    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
     /// Removes an empty folder.
     ///
     /// # Errors
@@ -265,8 +267,6 @@ pub trait Os: Send + Sync {
     /// Whether `path` lies on a file system that is kept in memory.
     fn in_memory(&self, path: &Path) -> bool;
 
-    /// The permission bits that new files of this process do not get.
-    fn umask(&self) -> u32;
     /// A clock that never goes back, in nanoseconds.
     fn now_ns(&self) -> u64;
     /// Randomness for names and keys of hashes.

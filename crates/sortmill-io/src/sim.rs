@@ -330,7 +330,11 @@ fn opened(file: Arc<SimFile>, path: &Path, access: Access) -> File {
 
 fn meta_of(file: &SimFile) -> Meta {
     let contents = lock(&file.state);
-    let kind = if file.number < 2 { Kind::Stream } else { Kind::Regular };
+    let kind = if file.number < 2 {
+        Kind::Stream
+    } else {
+        Kind::Regular
+    };
     Meta {
         kind,
         bytes: contents.bytes.len() as u64,
@@ -397,7 +401,7 @@ impl Os for Sim {
         Ok(opened(self.open_file(path)?, path, access))
     }
 
-    fn create(&self, path: &Path, access: Access) -> io::Result<File> {
+    fn create(&self, path: &Path, access: Access, _mode: u32) -> io::Result<File> {
         self.operation(None)?;
         let mut state = lock(&self.state);
         if state.files.contains_key(path) {
@@ -406,7 +410,7 @@ impl Os for Sim {
         Ok(opened(state.add(path), path, access))
     }
 
-    fn open_stream_for_write(&self, path: &Path) -> io::Result<File> {
+    fn open_stream_for_write(&self, path: &Path, _stopped: &dyn Fn() -> bool) -> io::Result<File> {
         self.open(path, Access::Cached)
     }
 
@@ -462,7 +466,11 @@ impl Os for Sim {
 
     fn meta_at(&self, path: &Path) -> io::Result<Meta> {
         self.operation(None)?;
-        if lock(&self.state).folders.iter().any(|folder| folder == path) {
+        if lock(&self.state)
+            .folders
+            .iter()
+            .any(|folder| folder == path)
+        {
             return Ok(Meta {
                 kind: Kind::Directory,
                 bytes: 0,
@@ -531,10 +539,12 @@ impl Os for Sim {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.operation(None)?;
         let removed = lock(&self.state).files.remove(path);
-        removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+        removed
+            .map(drop)
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
+    fn create_dir(&self, path: &Path, _mode: u32) -> io::Result<()> {
         self.operation(None)?;
         let mut state = lock(&self.state);
         if state.folders.iter().any(|folder| folder == path) {
@@ -576,10 +586,6 @@ impl Os for Sim {
 
     fn in_memory(&self, _path: &Path) -> bool {
         false
-    }
-
-    fn umask(&self) -> u32 {
-        0o022
     }
 
     fn now_ns(&self) -> u64 {

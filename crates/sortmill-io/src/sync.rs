@@ -73,3 +73,9 @@ pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a
         .wait(guard)
         .unwrap_or_else(|poison| poison.into_inner())
 }
+
+/// Processors this process may run on.
+#[must_use]
+pub fn core_count() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -58,7 +58,7 @@ impl Open {
         };
         self.used += segment.put(&mut self.buffer[self.used..]);
         let (from, to) = (self.used, self.used + bytes);
-        crate::kernel::copy_rows(batch, &rows[..count], &mut self.buffer[from..to]);
+        crate::stage::kernel::copy_rows(batch, &rows[..count], &mut self.buffer[from..to]);
         self.used = to;
         self.records += count as u32;
         count

@@ -100,14 +100,22 @@ impl Error {
     /// The error of a job that was told to stop.
     #[must_use]
     pub fn interrupted() -> Self {
-        Self::new(ErrorKind::Interrupted, "running the job", "it was told to stop")
+        Self::new(
+            ErrorKind::Interrupted,
+            "running the job",
+            "it was told to stop",
+        )
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
-            let shown = if path.as_os_str() == "-" { "standard stream".into() } else { path.display().to_string() };
+            let shown = if path.as_os_str() == "-" {
+                "standard stream".into()
+            } else {
+                path.display().to_string()
+            };
             write!(out, "{shown}: ")?;
             if let Some(offset) = self.offset {
                 write!(out, "at byte {offset}: ")?;

@@ -74,7 +74,11 @@ impl KeyPart {
     /// Byte `at` of the part's order-preserving form.
     fn byte(&self, field: &[u8], at: usize) -> u8 {
         let raw = |at: usize| {
-            let at = if self.little_endian { field.len() - 1 - at } else { at };
+            let at = if self.little_endian {
+                field.len() - 1 - at
+            } else {
+                at
+            };
             field[at]
         };
         let byte = match self.number {
@@ -116,7 +120,8 @@ impl Order {
     /// # Errors
     /// [`ErrorKind::Usage`] that names the part and the limit it breaks.
     pub fn new(format: Format, parts: &[KeyPart]) -> Result<Self> {
-        let wrong = |cause: String| Err(Error::new(ErrorKind::Usage, "understanding the key", cause));
+        let wrong =
+            |cause: String| Err(Error::new(ErrorKind::Usage, "understanding the key", cause));
         let size = match format {
             Format::Lines if parts.is_empty() => {
                 return Ok(Self {
@@ -133,7 +138,12 @@ impl Order {
             Format::Fixed(bytes) => bytes,
         };
         for part in parts {
-            let KeyPart { offset, bytes, number, .. } = *part;
+            let KeyPart {
+                offset,
+                bytes,
+                number,
+                ..
+            } = *part;
             if bytes == 0 {
                 return wrong(format!("the key {offset}:{bytes} is empty"));
             }
@@ -144,7 +154,9 @@ impl Order {
                 ));
             }
             if number == Number::Float && bytes != 4 && bytes != 8 {
-                return wrong(format!("the key {offset}:{bytes} is a float, which has 4 or 8 bytes"));
+                return wrong(format!(
+                    "the key {offset}:{bytes} is a float, which has 4 or 8 bytes"
+                ));
             }
         }
         let plain = |part: &KeyPart| {
@@ -153,7 +165,10 @@ impl Order {
                 && !part.little_endian
         };
         let shape = match parts {
-            [] => Shape::Slice { offset: 0, bytes: size as usize },
+            [] => Shape::Slice {
+                offset: 0,
+                bytes: size as usize,
+            },
             [part] if plain(part) => Shape::Slice {
                 offset: part.offset as usize,
                 bytes: part.bytes as usize,
@@ -214,9 +229,7 @@ impl Order {
     pub fn word(&self, record: &[u8], depth: usize) -> u64 {
         match &self.shape {
             Shape::Line => line_word(&record[..record.len() - 1], depth),
-            Shape::Slice { offset, bytes } => {
-                slice_word(&record[*offset..*offset + *bytes], depth)
-            }
+            Shape::Slice { offset, bytes } => slice_word(&record[*offset..*offset + *bytes], depth),
             Shape::Parts { parts, .. } => parts_word(parts, record, depth),
         }
     }

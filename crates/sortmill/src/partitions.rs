@@ -19,6 +19,7 @@ use sortmill_io::{Buffer, Pool};
 use crate::batch::Batch;
 use crate::block::{Open, disk_bytes, record_bytes_max};
 use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::{self, Meter, Stage};
 use crate::order::Order;
 use crate::plan::Plan;
 use crate::queue::{Promise, Queue, Stop};
@@ -132,6 +133,9 @@ struct State {
     divide_from: u64,
 }
 
+/// Blocks that stay free beside the largest unit: a merge needs one of each run and one to write.
+const SPARE_BLOCKS: usize = 4;
+
 /// All partitions of a job on one node.
 pub struct Partitions<'a> {
     plan: &'a Plan,
@@ -210,12 +214,13 @@ impl<'a> Partitions<'a> {
         batch: &Batch<'_>,
         rows: &[u32],
         spare: &mut Option<Buffer>,
+        meter: &mut Meter<'_>,
     ) -> Result<bool> {
         let partition = self.partition(id);
         let mut rest = rows;
         loop {
             if spare.is_none() {
-                *spare = Some(self.take_block()?);
+                *spare = Some(self.take_block(meter)?);
             }
             let mut full = Vec::new();
             let mut state = lock(&partition.state);
@@ -242,7 +247,7 @@ impl<'a> Partitions<'a> {
             match rest.first() {
                 None => return Ok(too_large),
                 Some(&row) if batch.record(row as usize).len() > self.long_from() => {
-                    self.append_long(&partition, batch.chunk, batch.record(row as usize))?;
+                    self.append_long(&partition, batch.chunk, batch.record(row as usize), meter)?;
                     rest = &rest[1..];
                 }
                 Some(_) => {}
@@ -257,12 +262,18 @@ impl<'a> Partitions<'a> {
 
     /// Appends a record that is longer than a block as a chain of fragments. One at a time, so that
     /// threads never wait for each other's memory.
-    fn append_long(&self, partition: &Partition, chunk: u64, record: &[u8]) -> Result<()> {
+    fn append_long(
+        &self,
+        partition: &Partition,
+        chunk: u64,
+        record: &[u8],
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
         let _one_at_a_time = lock(&self.long);
         let fragments: Vec<&[u8]> = record.chunks(self.long_from()).collect();
         let mut buffers = Vec::with_capacity(fragments.len());
         for _ in &fragments {
-            buffers.push(self.take_block()?);
+            buffers.push(self.take_block(meter)?);
         }
         let mut full = Vec::new();
         let mut state = lock(&partition.state);
@@ -285,7 +296,8 @@ impl<'a> Partitions<'a> {
     }
 
     fn is_too_large(&self, state: &State) -> bool {
-        let large = state.bytes > self.plan.divide_bytes || state.records > self.plan.divide_records;
+        let large =
+            state.bytes > self.plan.divide_bytes || state.records > self.plan.divide_records;
         large && !state.divided && state.bytes >= state.divide_from
     }
 
@@ -342,9 +354,15 @@ impl<'a> Partitions<'a> {
     ///
     /// # Errors
     /// The job's, when it is ending.
-    pub fn take_block(&self) -> Result<Buffer> {
+    fn take_block(&self, meter: &mut Meter<'_>) -> Result<Buffer> {
         while self.is_low() && self.evict_if_low()? {}
-        self.pool.take().ok_or_else(|| self.stop.error())
+        if let Some(buffer) = self.pool.try_take() {
+            return Ok(buffer);
+        }
+        meter.lap(Stage::Partition, metrics::State::Work);
+        let buffer = self.pool.take();
+        meter.lap(Stage::Partition, metrics::State::Memory);
+        buffer.ok_or_else(|| self.stop.error())
     }
 
     fn is_low(&self) -> bool {
@@ -376,9 +394,12 @@ impl<'a> Partitions<'a> {
                 continue;
             };
             // While records arrive nobody else has a share in a block.
-            let Some(_) = Arc::get_mut(buffer) else { continue };
+            let Some(_) = Arc::get_mut(buffer) else {
+                continue;
+            };
             let placeholder = Whereabouts::Disk(0);
-            let Whereabouts::Memory(buffer) = std::mem::replace(&mut block.whereabouts, placeholder)
+            let Whereabouts::Memory(buffer) =
+                std::mem::replace(&mut block.whereabouts, placeholder)
             else {
                 unreachable!("it was in memory a moment ago");
             };
@@ -427,7 +448,10 @@ impl<'a> Partitions<'a> {
         list.push(new_partition(count + 1, ancestors));
         drop(list);
         let mut by_range = lock(&self.by_range);
-        let at = by_range.iter().position(|&other| other == id).expect("it is listed");
+        let at = by_range
+            .iter()
+            .position(|&other| other == id)
+            .expect("it is listed");
         by_range.splice(at + 1..at + 1, [count, count + 1]);
         drop(by_range);
         self.divided.fetch_add(1, Ordering::SeqCst);
@@ -502,8 +526,22 @@ impl<'a> Partitions<'a> {
         Ok((units, counts))
     }
 
-    /// Evicts until any one unit can be loaded beside all that stays in memory above it.
+    /// Evicts until the largest unit can be loaded beside all that stays in memory above it. A unit that
+    /// will be merged needs no more than half of what one that is loaded may have.
     fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
+        if self.temp.end() == 0 {
+            return Ok(());
+        }
+        let blocks: Vec<usize> = list
+            .iter()
+            .map(|one| lock(&one.state).blocks.len())
+            .collect();
+        let unit_blocks = |partition: &Arc<Partition>| -> usize {
+            let family = partition.ancestors.iter().chain([&partition.id]);
+            family.map(|&id| blocks[id as usize]).sum()
+        };
+        let largest = list.iter().map(unit_blocks).max().unwrap_or(0);
+        let room = self.plan.block_count - largest.min(self.plan.unit_blocks_max) - SPARE_BLOCKS;
         let in_memory = |id: u32| {
             let state = lock(&list[id as usize].state);
             let blocks = state.blocks.iter();
@@ -512,11 +550,9 @@ impl<'a> Partitions<'a> {
                 .count()
         };
         let mut held: usize = (0..list.len()).map(|id| in_memory(id as u32)).sum();
-        let room = self.plan.block_count - self.plan.unit_blocks_max;
         let by_range = lock(&self.by_range).clone();
-        let spilled_at_all = self.temp.end() > 0;
         for &id in by_range.iter().rev() {
-            if held <= room || !spilled_at_all {
+            if held <= room {
                 break;
             }
             let count = in_memory(id);

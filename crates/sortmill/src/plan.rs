@@ -160,10 +160,16 @@ impl Plan {
     /// memory than the smallest plan needs, with that number.
     pub fn new(job: &Job, inputs: &Inputs, machine: &Machine) -> Result<Self> {
         let order = Order::new(job.format, &job.keys)?;
-        let limit = job.memory_bytes.unwrap_or(machine.memory_bytes_available / 2);
+        let limit = job
+            .memory_bytes
+            .unwrap_or(machine.memory_bytes_available / 2);
         let tuning = &job.tuning;
         let chunk_bytes = tuning.chunk_bytes.unwrap_or(CHUNK_BYTES);
-        let headroom_bytes = if tuning.chunk_bytes.is_some() { 4096 } else { HEADROOM_BYTES };
+        let headroom_bytes = if tuning.chunk_bytes.is_some() {
+            4096
+        } else {
+            HEADROOM_BYTES
+        };
         let chunk_buffer = (headroom_bytes + chunk_bytes + sortmill_io::ALIGN_BYTES) as u64;
 
         let asked = job.threads.unwrap_or(machine.cores).max(1);
@@ -178,25 +184,33 @@ impl Plan {
         // Raw bytes on their way in while distributing, output on its way out while sorting.
         let chunk_count = ((limit / 8 / chunk_buffer) as usize)
             .clamp(worker_count + 2, IO_DEPTH + 2 * worker_count + 2);
-        budget.hold("chunk and output buffers", chunk_count as u64 * chunk_buffer);
+        budget.hold(
+            "chunk and output buffers",
+            chunk_count as u64 * chunk_buffer,
+        );
 
         // Offsets, slots and indexes of the batch each worker has in hand.
         let scratch = (BATCH_RECORDS_MAX.min(chunk_bytes) * SCRATCH_BYTES) as u64;
-        let batch_records_max = BATCH_RECORDS_MAX.min(chunk_bytes).min(
-            (limit / 16 / worker_count as u64 / SCRATCH_BYTES as u64).max(64) as usize,
-        );
+        let batch_records_max = BATCH_RECORDS_MAX
+            .min(chunk_bytes)
+            .min((limit / 16 / worker_count as u64 / SCRATCH_BYTES as u64).max(64) as usize);
         let scratch = scratch.min((batch_records_max * SCRATCH_BYTES) as u64);
         budget.hold("batch scratch", worker_count as u64 * scratch);
 
         // What the user's map function makes out of one batch.
         if job.map.is_some() {
-            budget.hold("mapped batches", (limit / 16).min(8 * chunk_bytes as u64 * worker_count as u64));
+            budget.hold(
+                "mapped batches",
+                (limit / 16).min(8 * chunk_bytes as u64 * worker_count as u64),
+            );
         }
 
         // A record that is longer than a chunk, while it is put together.
         let record_bytes_max = ((limit / 64) as usize).max(chunk_bytes);
         budget.hold("long record", record_bytes_max as u64);
-        let data_bytes = inputs.bytes().unwrap_or(limit.saturating_mul(STREAM_TIMES_MEMORY));
+        let data_bytes = inputs
+            .bytes()
+            .unwrap_or(limit.saturating_mul(STREAM_TIMES_MEMORY));
         // Four times what a partition of the wished size should have, for skew.
         let target = job
             .tuning
@@ -227,7 +241,10 @@ impl Plan {
         );
         let block_count = (blocks_bytes / block_bytes as u64) as usize;
         if block_count < 24 {
-            return Err(too_little(limit, limit + (24 - block_count as u64) * 2 * block_bytes as u64));
+            return Err(too_little(
+                limit,
+                limit + (24 - block_count as u64) * 2 * block_bytes as u64,
+            ));
         }
         budget.hold("partitions in memory", (block_count * block_bytes) as u64);
 
@@ -235,10 +252,17 @@ impl Plan {
         let partition_bytes = data_bytes / partition_count as u64;
         let unit_blocks_max =
             (block_count / 2).min((UNIT_BYTES_MAX / block_bytes as u64) as usize - 1);
-        let passes = Self::passes(inputs, blocks_bytes, partition_bytes, unit_blocks_max, block_bytes);
-        let block_low_water = (32 * MIB / block_bytes as u64)
-            .clamp(6, (block_count as u64 / 8).max(6)) as usize;
-        let in_memory = (block_count - block_low_water - partition_count / 2) as u64 * block_bytes as u64;
+        let passes = Self::passes(
+            inputs,
+            blocks_bytes,
+            partition_bytes,
+            unit_blocks_max,
+            block_bytes,
+        );
+        let block_low_water =
+            (32 * MIB / block_bytes as u64).clamp(6, (block_count as u64 / 8).max(6)) as usize;
+        let in_memory =
+            (block_count - block_low_water - partition_count / 2) as u64 * block_bytes as u64;
         let sample_count = tuning
             .sample_count
             .unwrap_or((data_bytes / (64 << 10)).clamp(1, 1024) as usize);

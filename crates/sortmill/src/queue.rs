@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use sortmill_io::sync::atomic::{AtomicBool, Ordering};
 use sortmill_io::sync::{Arc, Condvar, Mutex, lock, wait};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A bounded queue of any number of senders and receivers. Cloning shares it.
 pub struct Queue<T> {
@@ -252,5 +252,36 @@ impl<T: Clone> Promise<T> {
     pub fn abort(&self) {
         lock(&self.shared.state).1 = true;
         self.shared.kept.notify_all();
+    }
+}
+
+/// Ends the job if its thread unwinds, so that no other waits for what will never come. The panic itself
+/// is told by the join.
+pub struct StopOnPanic<'a> {
+    stop: Option<&'a Stop>,
+}
+
+impl<'a> StopOnPanic<'a> {
+    /// Watches over the rest of the caller's scope.
+    #[must_use]
+    pub fn new(stop: &'a Stop) -> Self {
+        Self { stop: Some(stop) }
+    }
+
+    /// The thread ended as it should.
+    pub fn disarm(mut self) {
+        self.stop = None;
+    }
+}
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop {
+            stop.fail(Error::new(
+                ErrorKind::Lost,
+                "running the job",
+                "a thread panicked",
+            ));
+        }
     }
 }

@@ -128,7 +128,11 @@ impl Bytes {
     /// All bytes moved, by our own counts.
     #[must_use]
     pub fn moved(&self) -> u64 {
-        self.input_read + self.sample_read + self.temp_written + self.temp_read + self.output_written
+        self.input_read
+            + self.sample_read
+            + self.temp_written
+            + self.temp_read
+            + self.output_written
     }
 
     /// All bytes moved over the lower bound.
@@ -233,13 +237,21 @@ impl Report {
             self.back_end,
         );
         if self.skipped_records > 0 {
-            let _ = writeln!(out, "left out {} bad records", text::count(self.skipped_records));
+            let _ = writeln!(
+                out,
+                "left out {} bad records",
+                text::count(self.skipped_records)
+            );
         }
         let _ = writeln!(
             out,
             "proven: what was written is what was read (fingerprint {:016x}){}",
             self.fingerprints.written.sum as u64,
-            if self.verified { ", read again from the device" } else { "" },
+            if self.verified {
+                ", read again from the device"
+            } else {
+                ""
+            },
         );
         out
     }
@@ -259,7 +271,17 @@ impl Report {
             let _ = writeln!(
                 out,
                 "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-                "stage", "workers", "in", "out", "records", "work", "input", "output", "memory", "device", "done"
+                "stage",
+                "workers",
+                "in",
+                "out",
+                "records",
+                "work",
+                "input",
+                "output",
+                "memory",
+                "device",
+                "done"
             );
             for StageReport { stage, metrics } in &phase.stages {
                 let name = format!("{stage:?}").to_lowercase();
@@ -298,7 +320,12 @@ impl Report {
             ("kernel read", bytes.kernel_read),
             ("kernel written", bytes.kernel_written),
         ] {
-            let _ = writeln!(out, "  {name:<18} {:>10}  {:>18}", text::bytes(count), text::count(count));
+            let _ = writeln!(
+                out,
+                "  {name:<18} {:>10}  {:>18}",
+                text::bytes(count),
+                text::count(count)
+            );
         }
         let _ = writeln!(out, "\nmemory");
         for holder in &self.memory.holders {
@@ -334,16 +361,61 @@ pub fn plan_lines(plan: &Plan) -> String {
     let _ = writeln!(out, "passes           {}", plan.passes);
     let _ = writeln!(out, "temporary space  {temp}");
     let _ = writeln!(out, "partitions       {}", plan.partition_count);
-    let _ = writeln!(out, "block            {} x {}", plan.block_count, text::bytes(plan.block_bytes as u64));
-    let _ = writeln!(out, "chunk            {} x {}", plan.chunk_count, text::bytes(plan.chunk_bytes as u64));
-    let _ = writeln!(out, "longest record   {}", text::bytes(plan.record_bytes_max as u64));
-    let _ = writeln!(out, "threads          {} to compute, {} reads or writes in flight", plan.worker_count, plan.io_depth);
-    let _ = writeln!(out, "sample           {} places of {}", plan.sample_count, text::bytes(plan.sample_bytes as u64));
-    let _ = writeln!(out, "verify           {}", if plan.verify { "yes: the output is read once more" } else { "no" });
-    let _ = writeln!(out, "memory           {}", text::bytes(plan.budget.limit_bytes));
+    let _ = writeln!(
+        out,
+        "block            {} x {}",
+        plan.block_count,
+        text::bytes(plan.block_bytes as u64)
+    );
+    let _ = writeln!(
+        out,
+        "chunk            {} x {}",
+        plan.chunk_count,
+        text::bytes(plan.chunk_bytes as u64)
+    );
+    let _ = writeln!(
+        out,
+        "longest record   {}",
+        text::bytes(plan.record_bytes_max as u64)
+    );
+    let _ = writeln!(
+        out,
+        "threads          {} to compute, {} reads or writes in flight",
+        plan.worker_count, plan.io_depth
+    );
+    let _ = writeln!(
+        out,
+        "sample           {} places of {}",
+        plan.sample_count,
+        text::bytes(plan.sample_bytes as u64)
+    );
+    let _ = writeln!(
+        out,
+        "verify           {}",
+        if plan.verify {
+            "yes: the output is read once more"
+        } else {
+            "no"
+        }
+    );
+    let _ = writeln!(
+        out,
+        "memory           {}",
+        text::bytes(plan.budget.limit_bytes)
+    );
     for holder in &plan.budget.holders {
-        let _ = writeln!(out, "  {:<26} {:>10}", holder.name, text::bytes(holder.bytes));
+        let _ = writeln!(
+            out,
+            "  {:<26} {:>10}",
+            holder.name,
+            text::bytes(holder.bytes)
+        );
     }
-    let _ = writeln!(out, "  {:<26} {:>10}", "left", text::bytes(plan.budget.left_bytes()));
+    let _ = writeln!(
+        out,
+        "  {:<26} {:>10}",
+        "left",
+        text::bytes(plan.budget.left_bytes())
+    );
     out
 }

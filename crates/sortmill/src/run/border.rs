@@ -43,7 +43,9 @@ mod chosen {
     }
 
     pub fn batch<'a>(job: &Job, border: Border, batch: Batch<'a>) -> Batch<'a> {
-        let Some(tamper) = &job.tamper else { return batch };
+        let Some(tamper) = &job.tamper else {
+            return batch;
+        };
         let mut records: Vec<Vec<u8>> = batch.records().map(<[u8]>::to_vec).collect();
         tamper(border, &mut records);
         let mut offsets = vec![0];
@@ -61,7 +63,9 @@ mod chosen {
 
     /// Takes each block's records out of their segments and puts them back into one.
     pub fn blocks<'a>(job: &Job, format: Format, mut blocks: Vec<Framed<'a>>) -> Vec<Framed<'a>> {
-        let Some(tamper) = &job.tamper else { return blocks };
+        let Some(tamper) = &job.tamper else {
+            return blocks;
+        };
         let order = Order::new(format, &job.keys).expect("the job runs");
         for block in &mut blocks {
             let end = HEADER_BYTES + block.header.payload_bytes as usize;

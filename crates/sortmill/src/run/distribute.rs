@@ -270,8 +270,20 @@ impl Worker<'_> {
             meter.lap(Stage::Map, State::Work);
             let batch = border::batch(self.shared.job, Border::Partition, batch);
             partition(&plan.order, table, &batch, &mut self.scratch);
-            append(self.partitions, &plan.order, table, &batch, &mut self.scratch)?;
-            count(meter, Stage::Partition, &batch.fingerprint, &batch.fingerprint);
+            append(
+                self.partitions,
+                &plan.order,
+                table,
+                &batch,
+                &mut self.scratch,
+                meter,
+            )?;
+            count(
+                meter,
+                Stage::Partition,
+                &batch.fingerprint,
+                &batch.fingerprint,
+            );
             meter.lap(Stage::Partition, State::Work);
         }
         Ok(())
@@ -294,6 +306,7 @@ fn append(
     table: &Table,
     batch: &Batch<'_>,
     scratch: &mut Scratch,
+    meter: &mut Meter<'_>,
 ) -> Result<()> {
     let count = table.slot_count();
     let first = (batch.chunk as usize).wrapping_mul(7919) % count;
@@ -305,7 +318,7 @@ fn append(
         let owner = table.owner(slot);
         let (rows, spare) = scratch.rows_and_spare();
         let rows = &rows[range];
-        if partitions.append(owner, batch, rows, spare)? {
+        if partitions.append(owner, batch, rows, spare, meter)? {
             partitions.divide(order, owner, batch, rows);
         }
     }
@@ -324,7 +337,8 @@ fn sample_files(
         partitions.begin(Table::range(&plan.order, Vec::new()));
         return Ok((0, 0));
     }
-    let wrong = |error: std::io::Error| Error::io("sampling the input", &sources[0].file.path, &error);
+    let wrong =
+        |error: std::io::Error| Error::io("sampling the input", &sources[0].file.path, &error);
     let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, 32);
     let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
     let mut ring = os.ring(depth).map_err(wrong)?;
@@ -333,7 +347,9 @@ fn sample_files(
     let mut bytes = 0;
     loop {
         while ring.in_flight() < depth {
-            let Some((input, offset)) = places.next() else { break };
+            let Some((input, offset)) = places.next() else {
+                break;
+            };
             ring.submit(Op {
                 kind: OpKind::Read,
                 file: Arc::clone(&sources[input].file),
@@ -343,7 +359,9 @@ fn sample_files(
                 tag: input as u64,
             });
         }
-        let Some(done) = ring.complete(true) else { break };
+        let Some(done) = ring.complete(true) else {
+            break;
+        };
         shared.stop.check()?;
         let source = &sources[done.op.tag as usize];
         let moved = done.result.map_err(|error| {
@@ -351,7 +369,14 @@ fn sample_files(
         })?;
         bytes += moved as u64;
         let whole = (moved as u64).min(source.meta.bytes - done.op.offset) as usize;
-        add_to_sample(shared, sources, &mut sample, done.op.tag as usize, done.op.offset, &done.op.buffer[..whole]);
+        add_to_sample(
+            shared,
+            sources,
+            &mut sample,
+            done.op.tag as usize,
+            done.op.offset,
+            &done.op.buffer[..whole],
+        );
     }
     let boundaries = sample.boundaries(plan.partition_count, plan.equal_keys_meet);
     partitions.begin(Table::range(&plan.order, boundaries));
@@ -394,19 +419,25 @@ fn add_to_sample(
         crate::order::Format::Fixed(size) => (offset % u64::from(size)) as usize,
     };
     let mapped = RefCell::new(Records::new(shared.job.format, 8 * plan.chunk_bytes));
-    sample_records(&plan.order, bytes, have, KEYS_PER_PLACE, |record| {
-        match &shared.job.map {
+    sample_records(
+        &plan.order,
+        bytes,
+        have,
+        KEYS_PER_PLACE,
+        |record| match &shared.job.map {
             None => sample.add(&plan.order, record, chunk),
             Some(function) => {
                 let mut made = mapped.borrow_mut();
                 made.clear();
                 function(record, &mut made);
                 if let Ok(batch) = made.batch(chunk, 0) {
-                    batch.records().for_each(|record| sample.add(&plan.order, record, chunk));
+                    batch
+                        .records()
+                        .for_each(|record| sample.add(&plan.order, record, chunk));
                 }
             }
-        }
-    });
+        },
+    );
 }
 
 /// Samples a stream: what has come when memory for chunks is full must do. What it does not tell is mended
@@ -430,7 +461,9 @@ impl<'a> StreamSampler<'a> {
 impl Watcher for StreamSampler<'_> {
     fn see(&mut self, chunk: &Chunk) {
         const KEYS_PER_CHUNK: usize = 4096;
-        let Some(sample) = &mut self.sample else { return };
+        let Some(sample) = &mut self.sample else {
+            return;
+        };
         let order = &self.shared.plan.order;
         let bytes = &chunk.buffer[chunk.records.clone()];
         sample_records(order, bytes, 0, KEYS_PER_CHUNK, |record| {
@@ -439,7 +472,9 @@ impl Watcher for StreamSampler<'_> {
     }
 
     fn must_decide(&mut self) {
-        let Some(sample) = self.sample.take() else { return };
+        let Some(sample) = self.sample.take() else {
+            return;
+        };
         let plan = self.shared.plan;
         let boundaries = sample.boundaries(plan.partition_count, plan.equal_keys_meet);
         self.partitions.begin(Table::range(&plan.order, boundaries));

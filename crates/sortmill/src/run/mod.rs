@@ -14,7 +14,7 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{Os, Pool};
 
 use crate::chunks::Extent;
-use crate::commit::{NewFile, temporary_name};
+use crate::commit::{Target as NewFile, Uncommitted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::{Input, Job, Output};
@@ -40,7 +40,7 @@ pub struct Prepared {
 /// What the output's name leads to.
 enum Where {
     /// A file, to be made anew.
-    NewFile(PathBuf),
+    NewFile(NewFile),
     /// A pipe or device, written in place.
     InPlace(PathBuf),
     /// Standard output.
@@ -63,7 +63,8 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
         record_bytes_mean: mean_record_bytes(job, os, &sources)?,
     };
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
-    plan.verify = job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
+    plan.verify =
+        job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
     if matches!(output, Where::Stdout | Where::InPlace(_)) {
         plan.verify = false;
     }
@@ -84,28 +85,18 @@ fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
         Output::Stdout => return Ok(Where::Stdout),
         Output::Path(path) => path,
     };
-    match os.meta_at(path) {
-        Ok(meta) if meta.kind == Kind::Directory => Err(Error::new(
-            ErrorKind::Usage,
-            "opening the output",
-            "it is a directory",
-        )
-        .at(path)),
-        Ok(meta) if meta.kind == Kind::Stream => Ok(Where::InPlace(path.clone())),
-        Ok(_) => Ok(Where::NewFile(path.clone())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Where::NewFile(path.clone()))
-        }
-        Err(error) => Err(Error::io("opening the output", path, &error)),
-    }
+    Ok(match NewFile::find(os, path)? {
+        Some(new_file) => Where::NewFile(new_file),
+        None => Where::InPlace(path.clone()),
+    })
 }
 
 /// Whether the output is also an input: then a fault after the rename would cost the only copy.
 fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
-    let Where::NewFile(path) = output else {
+    let Where::NewFile(new_file) = output else {
         return false;
     };
-    os.meta_at(path).is_ok_and(|meta| {
+    os.meta_at(&new_file.path).is_ok_and(|meta| {
         sources
             .iter()
             .any(|source| source.meta.identity == meta.identity)
@@ -120,10 +111,7 @@ fn default_temp(os: &dyn Os, output: &Where) -> PathBuf {
         }
     }
     match output {
-        Where::NewFile(path) => match os.resolve(path) {
-            Ok(real) => real.parent().unwrap_or(Path::new("/")).to_owned(),
-            Err(_) => PathBuf::from("."),
-        },
+        Where::NewFile(new_file) => new_file.folder().to_owned(),
         Where::InPlace(_) | Where::Stdout => PathBuf::from("/var/tmp"),
     }
 }
@@ -143,16 +131,17 @@ fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Optio
         return Ok(None);
     };
     let path = &source.file.path;
-    let wrong = |error: std::io::Error| {
-        Error::io("reading the input", path, &error).kind(ErrorKind::Input)
-    };
+    let wrong =
+        |error: std::io::Error| Error::io("reading the input", path, &error).kind(ErrorKind::Input);
     let mut bytes = vec![0; LOOK_BYTES];
     let file = match path.as_os_str() == "-" {
         // Standard input has one position, which the reader does not use, but a later program might.
         true => return Ok(None),
         false => os.open(path, Access::Cached).map_err(wrong)?,
     };
-    let moved = os.read_stream(&file, &mut bytes, &|| false).map_err(wrong)?;
+    let moved = os
+        .read_stream(&file, &mut bytes, &|| false)
+        .map_err(wrong)?;
     let (mut count, mut sum) = (0u64, 0u64);
     sample_records(&order, &bytes[..moved], 0, moved, |record| {
         count += 1;
@@ -196,33 +185,31 @@ fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result
     let began_ns = os.now_ns();
     let usage_before = os.usage();
     let number = os.random();
+    let mut uncommitted = Uncommitted::new(os, number);
     let new_file = match &output {
-        Where::NewFile(path) => Some(NewFile::create(os, path, number)?),
-        Where::InPlace(_) | Where::Stdout => None,
-    };
-    let temporary_output = match &output {
-        Where::NewFile(path) => Some(temporary_name(os, path, number)?.0),
+        Where::NewFile(new_file) => Some(new_file),
         Where::InPlace(_) | Where::Stdout => None,
     };
     clean_up(os, &temp);
-    let temp = Temp::new(os, &temp, number, temporary_output);
-    check_space(os, &plan, &temp, new_file.as_ref())?;
+    let temporary_output = new_file.map(|new_file| uncommitted.temporary(new_file));
+    let temp = Temp::new(
+        os,
+        &temp,
+        number,
+        temporary_output,
+        plan.temp_bytes.unwrap_or(0),
+    );
+    check_space(os, &plan, &temp, new_file)?;
     if plan.temp_bytes != Some(0) {
         temp.make()?;
     }
-    let target = match (&new_file, &output) {
-        (Some(new_file), _) => Target::File(Arc::clone(&new_file.file), plan.io_depth),
-        (None, Where::InPlace(path)) => Target::Stream(Arc::new(
-            os.open_stream_for_write(path)
-                .map_err(|error| Error::io("opening the output", path, &error))?,
-        )),
-        (None, _) => Target::Stream(Arc::new(
-            os.stdout()
-                .map_err(|error| Error::io("opening the output", Path::new("-"), &error))?,
-        )),
-    };
+    let target = open_target(job, &plan, os, stop, &output, &mut uncommitted)?;
     let map_memory = |error: std::io::Error| {
-        Error::new(ErrorKind::Memory, "mapping the job's memory", error.to_string())
+        Error::new(
+            ErrorKind::Memory,
+            "mapping the job's memory",
+            error.to_string(),
+        )
     };
     let chunk_pool = Pool::new(plan.chunk_count, plan.chunk_buffer_bytes()).map_err(map_memory)?;
     let block_pool = Pool::new(plan.block_count, plan.block_bytes).map_err(map_memory)?;
@@ -245,23 +232,28 @@ fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result
     let distributed = distribute::distribute(&shared, &sources)?;
     let distributed_ns = os.now_ns();
     let usage_between = os.usage();
-    let sorted = sorting::sort(&shared, distributed.units, &distributed.fingerprint, &target)?;
+    let sorted = sorting::sort(
+        &shared,
+        distributed.units,
+        &distributed.fingerprint,
+        &target,
+    )?;
     stop.check()?;
     compare(&distributed.fingerprint, &sorted.gathered)?;
     let sorted_ns = os.now_ns();
 
-    if let Some(new_file) = new_file {
-        new_file.seal(sorted.written.bytes)?;
+    if let (Some(new_file), Target::File(file, _)) = (new_file, &target) {
+        uncommitted.finish(new_file, file, sorted.written.bytes)?;
         if plan.verify {
-            crate::check::verify(job, &shared, &new_file.file.path, &sorted.written)?;
+            crate::check::verify(job, &shared, &file.path, &sorted.written)?;
         }
-        stop.check()?;
-        new_file.commit()?;
+        uncommitted.commit(stop)?;
     }
     temp.remove();
     let ended_ns = os.now_ns();
     let usage = os.usage();
-    let phase = |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
+    let phase =
+        |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
     Ok(Report {
         version: 1,
         back_end: os.name().to_owned(),
@@ -269,8 +261,20 @@ fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result
         wall_ns: ended_ns - began_ns,
         cpu_ns: usage.cpu_ns - usage_before.cpu_ns,
         phases: vec![
-            phase("distribute", prepared_ns, distributed_ns, usage_between.cpu_ns - usage_before.cpu_ns, &distributed.metrics),
-            phase("sort", distributed_ns, sorted_ns, usage.cpu_ns - usage_between.cpu_ns, &sorted.metrics),
+            phase(
+                "distribute",
+                prepared_ns,
+                distributed_ns,
+                usage_between.cpu_ns - usage_before.cpu_ns,
+                &distributed.metrics,
+            ),
+            phase(
+                "sort",
+                distributed_ns,
+                sorted_ns,
+                usage.cpu_ns - usage_between.cpu_ns,
+                &sorted.metrics,
+            ),
         ],
         sample_ns: distributed.sample_ns,
         commit_ns: ended_ns - sorted_ns,
@@ -298,6 +302,35 @@ fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result
         skipped_records: distributed.read.skipped,
         verified: plan.verify,
         plan,
+    })
+}
+
+/// Opens what is written to: a file under its temporary name, with room for all of it where its size is
+/// known, or a stream.
+fn open_target(
+    job: &Job,
+    plan: &Plan,
+    os: &dyn Os,
+    stop: &Stop,
+    output: &Where,
+    uncommitted: &mut Uncommitted<'_>,
+) -> Result<Target> {
+    let wrong = |path: &Path, error| Error::io("opening the output", path, &error);
+    Ok(match output {
+        Where::NewFile(new_file) => {
+            let unchanged = job.map.is_none() && job.reduce.is_none();
+            let bytes = plan.input_bytes.filter(|_| unchanged).unwrap_or(0);
+            let file = uncommitted.create(new_file, bytes)?;
+            Target::File(Arc::new(file), plan.io_depth)
+        }
+        Where::InPlace(path) => {
+            let file = os.open_stream_for_write(path, &|| stop.is_stopped());
+            Target::Stream(Arc::new(file.map_err(|error| wrong(path, error))?))
+        }
+        Where::Stdout => {
+            let file = os.stdout().map_err(|error| wrong(Path::new("-"), error))?;
+            Target::Stream(Arc::new(file))
+        }
     })
 }
 
@@ -352,14 +385,13 @@ fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
         text::count(after.bytes),
     );
     Err(
-        Error::new(ErrorKind::Lost, "proving that no record was lost", cause).hint(
-            "This is a fault of sortmill or of this machine's memory. No output was made.",
-        ),
+        Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
+            .hint("This is a fault of sortmill or of this machine's memory. No output was made."),
     )
 }
 
 /// Refuses a job that cannot fit on the disks, with the number that is missing.
-fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFile<'_>>) -> Result<()> {
+fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFile>) -> Result<()> {
     let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
         return Ok(());
     };
@@ -368,7 +400,7 @@ fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFil
             .map_err(|error| Error::io("looking for free space", path, &error))
     };
     let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
-    let folder = output.and_then(|output| output.file.path.parent().map(Path::to_owned));
+    let folder = output.map(|output| output.folder().to_owned());
     let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files")];
     if let Some(folder) = folder {
         // A rename needs old and new output at once, so what is there already does not count as free.

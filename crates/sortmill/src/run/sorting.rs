@@ -13,12 +13,12 @@ use super::{Shared, border};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
-use crate::kernel::{self, Entry};
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::partitions::{Counts, Unit, Whereabouts, damaged};
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
+use crate::stage::kernel::{self, Entry};
 use crate::stage::load::{LoadedBlock, LoadedUnit, Loader};
 use crate::stage::merge::{Device, Run, merge, write_run};
 use crate::stage::reduce::{Gather, Stream};
@@ -242,7 +242,11 @@ fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) ->
 
 fn entry_table(shared: &Shared<'_>) -> Result<Table<Entry>> {
     Table::new(shared.plan.entry_count).map_err(|error| {
-        Error::new(ErrorKind::Memory, "mapping the job's memory", error.to_string())
+        Error::new(
+            ErrorKind::Memory,
+            "mapping the job's memory",
+            error.to_string(),
+        )
     })
 }
 
@@ -495,7 +499,9 @@ fn make_runs(
         let mut records = 0;
         // A chain of fragments stays in one piece: it ends with the next block that has a whole record.
         while let Some(block) = waiting.peek() {
-            let in_chain = blocks.last().is_some_and(|last| last.header.record_count == 0);
+            let in_chain = blocks
+                .last()
+                .is_some_and(|last| last.header.record_count == 0);
             let grown = records + block.header.record_count as usize;
             let full = blocks.len() >= plan.unit_blocks_max / 2 || grown > entries.len();
             if full && !in_chain && !blocks.is_empty() {

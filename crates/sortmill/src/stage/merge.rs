@@ -142,7 +142,10 @@ pub fn write_run<'r>(
         if count > 0 && (next_chunk != chunk || same.len() + record.len() > long_from / 8) {
             if !open.put_bytes(chunk, count, &same) {
                 open = close(open, device, meter)?;
-                assert!(open.put_bytes(chunk, count, &same), "it fits an empty block");
+                assert!(
+                    open.put_bytes(chunk, count, &same),
+                    "it fits an empty block"
+                );
             }
             count = 0;
             same.clear();
@@ -166,7 +169,10 @@ pub fn write_run<'r>(
     }
     if count > 0 && !open.put_bytes(chunk, count, &same) {
         open = close(open, device, meter)?;
-        assert!(open.put_bytes(chunk, count, &same), "it fits an empty block");
+        assert!(
+            open.put_bytes(chunk, count, &same),
+            "it fits an empty block"
+        );
     }
     if !open.is_empty() {
         close(open, device, meter)?;

@@ -1,13 +1,14 @@
 //! The steps of a record's way, in order. Each is plain functions over what comes in; none knows another:
 //! `run` joins them.
 
-pub mod read;
 pub mod cut;
-pub mod map;
-pub mod partition;
-pub mod spill;
+pub mod kernel;
 pub mod load;
-pub mod sort;
+pub mod map;
 pub mod merge;
+pub mod partition;
+pub mod read;
 pub mod reduce;
+pub mod sort;
+pub mod spill;
 pub mod write;

@@ -280,7 +280,9 @@ impl Run<'_, '_, '_> {
                 "the file ends here now, and had {} bytes at the start",
                 self.reader.sources[assignment.input].meta.bytes
             );
-            return Err(Error::new(ErrorKind::Changed, DOING, cause).at(path).offset(end));
+            return Err(Error::new(ErrorKind::Changed, DOING, cause)
+                .at(path)
+                .offset(end));
         }
         self.totals.device_bytes += moved as u64;
         self.landed
@@ -303,9 +305,7 @@ impl Run<'_, '_, '_> {
         let mut offset = 0;
         let mut count = 0;
         loop {
-            let mut buffer = self
-                .take_buffer(true)?
-                .expect("waited until there was one");
+            let mut buffer = self.take_buffer(true)?.expect("waited until there was one");
             let bytes = self.fill_from_stream(&file, &mut buffer, offset)?;
             let last = bytes < self.reader.plan.chunk_bytes;
             let assignment = Assignment {
@@ -339,7 +339,9 @@ impl Run<'_, '_, '_> {
                 .reader
                 .os
                 .read_stream(file, into, &|| stop.is_stopped())
-                .map_err(|error| Error::io(DOING, &file.path, &error).offset(offset + filled as u64))?;
+                .map_err(|error| {
+                    Error::io(DOING, &file.path, &error).offset(offset + filled as u64)
+                })?;
             if moved == 0 {
                 break;
             }
@@ -372,7 +374,9 @@ impl Run<'_, '_, '_> {
             match order.first_end(&buffer[from..to], have) {
                 None => return self.lengthen(&buffer[from..to], assignment),
                 Some(end) => {
-                    self.joint.bytes.extend_from_slice(&buffer[from..from + end]);
+                    self.joint
+                        .bytes
+                        .extend_from_slice(&buffer[from..from + end]);
                     long = Some(std::mem::take(&mut self.joint.bytes));
                     from += end;
                 }
@@ -482,7 +486,9 @@ impl Run<'_, '_, '_> {
             return Ok(());
         }
         let path = &self.reader.sources[assignment.input].file.path;
-        let error = Error::new(ErrorKind::Input, DOING, cause()).at(path).offset(offset);
+        let error = Error::new(ErrorKind::Input, DOING, cause())
+            .at(path)
+            .offset(offset);
         Err(if self.reader.skip_bad == 0 {
             error.hint("To leave out bad records and count them, give --skip-bad N.")
         } else {

@@ -7,8 +7,8 @@
 
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 
-use crate::kernel::{self, Entry};
 use crate::order::{Format, Order};
+use crate::stage::kernel::{self, Entry};
 use crate::table::Boundary;
 
 /// A block as the sorter sees it.
@@ -158,7 +158,9 @@ impl<'a> Slab<'a> {
         let fragments = blocks[..index]
             .iter()
             .rev()
-            .take_while(|block| block.header.record_count == 0 && block.header.partition == partition)
+            .take_while(|block| {
+                block.header.record_count == 0 && block.header.partition == partition
+            })
             .count();
         if fragments == 0 {
             return Ok(None);
@@ -206,7 +208,11 @@ impl<'a> Slab<'a> {
             }
             at += length;
         }
-        if at == bytes.len() { Ok(()) } else { Err(Damage::Segments) }
+        if at == bytes.len() {
+            Ok(())
+        } else {
+            Err(Damage::Segments)
+        }
     }
 
     #[inline]

@@ -6,9 +6,9 @@
 use sortmill_io::sync::Arc;
 use sortmill_io::{File, Op, OpKind, Os, Ring};
 
+use crate::block::disk_bytes;
 use crate::error::{Error, Result};
 use crate::metrics::{Meter, Stage, State};
-use crate::block::disk_bytes;
 use crate::partitions::SpillBlock;
 use crate::queue::{Queue, Stop};
 
@@ -51,7 +51,12 @@ pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<u64> {
         };
         match (block, &mut ring) {
             (Some(block), Some(ring)) => {
-                bytes += submit(block, file.as_ref().expect("opened with the ring"), &mut **ring, meter);
+                bytes += submit(
+                    block,
+                    file.as_ref().expect("opened with the ring"),
+                    &mut **ring,
+                    meter,
+                );
             }
             (Some(block), None) => {
                 let opened = (spiller.open)()?;

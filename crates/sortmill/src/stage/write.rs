@@ -48,7 +48,10 @@ impl Seams {
         let at = (offset - start) as usize;
         seam.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         seam.filled += bytes.len();
-        assert!(seam.filled <= wanted, "a byte of the output is written once");
+        assert!(
+            seam.filled <= wanted,
+            "a byte of the output is written once"
+        );
         if seam.filled < wanted {
             return None;
         }
@@ -160,7 +163,12 @@ impl<'a> Sink<'a> {
     }
 
     /// Puts a part of a block where its other parts will come.
-    fn seam(&self, from: &Buffer, range: std::ops::Range<usize>, meter: &mut Meter<'_>) -> Result<()> {
+    fn seam(
+        &self,
+        from: &Buffer,
+        range: std::ops::Range<usize>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }

@@ -142,10 +142,23 @@ mod tests {
     fn sorts_as_the_standard_library_does() {
         let mut seed = 7;
         for count in [0, 1, 2, RADIX_COUNT_MIN - 1, RADIX_COUNT_MIN, 50_000] {
-            for mask in [u64::MAX, 0, 1, 0xff, 0xff00_0000_0000_0000, 0x0000_ffff_0000_0000] {
+            for mask in [
+                u64::MAX,
+                0,
+                1,
+                0xff,
+                0xff00_0000_0000_0000,
+                0x0000_ffff_0000_0000,
+            ] {
                 check(
                     (0..count)
-                        .map(|at| entry(random(&mut seed) & mask, at as u32, random(&mut seed) as u32))
+                        .map(|at| {
+                            entry(
+                                random(&mut seed) & mask,
+                                at as u32,
+                                random(&mut seed) as u32,
+                            )
+                        })
                         .collect(),
                 );
             }

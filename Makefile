@@ -1,0 +1,58 @@
+# The project's everyday commands. `make` alone lists them.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+SORTMILL := target/release/sortmill
+# What a test needs beyond the defaults: altering records at a stage border.
+TEST_FEATURES := --features sortmill/tamper
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check bench soak clean
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+build: ## build the command, target/release/sortmill
+	$(CARGO) build --release -p sortmill-cli
+
+demo: build ## sort 1 GB in 256 MiB, check it, show the report (3 GB of disk, for a minute)
+	@set -e; trap 'rm -rf large/demo' EXIT; trap 'exit 130' INT TERM; \
+	mkdir -p large/demo; set -x; \
+	$(SORTMILL) gen records 10000000 large/demo/in.bin; \
+	$(SORTMILL) sort --format fixed:100 --key 0:10 --memory 256MiB --temp large/demo \
+		-o large/demo/out.bin large/demo/in.bin --report large/demo/report.json; \
+	$(SORTMILL) check --format fixed:100 --key 0:10 large/demo/out.bin; \
+	$(SORTMILL) report large/demo/report.json
+
+test: ## run every test, then the fault sweep under the seeded scheduler
+	$(CARGO) test --workspace $(TEST_FEATURES)
+	$(CARGO) test -p sortmill --features shuttle --test it faults
+
+check: ## formatting, lints, house rules
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets $(TEST_FEATURES) -- -D warnings
+	$(CARGO) clippy -p sortmill --all-targets --features shuttle -- -D warnings
+	$(CARGO) test --workspace $(TEST_FEATURES) --test it tidy
+
+bench: ## time the main job against its peers and the disk's floor (45 GB of disk, half an hour)
+	bench/run.sh
+
+# One part: fresh seeds for SOAK_MINUTES, each bounded to 5 minutes, so that a part takes at most 25.
+# A failure is repeated with the SEED it names; the next part goes on from the SEED printed last.
+SOAK_MINUTES ?= 20
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+
+soak: ## run the seeded tests over new seeds for 20 minutes (SEED=... begins at one)
+	@$(CARGO) test -p sortmill --features shuttle --test it --no-run
+	@seed=$(SEED); end=$$((SECONDS + 60 * ($(SOAK_MINUTES) < 20 ? $(SOAK_MINUTES) : 20))); \
+	while [ $$SECONDS -lt $$end ]; do \
+		echo "soak: SEED=$$seed"; \
+		SEED=$$seed timeout --foreground 300 $(CARGO) test -q -p sortmill --features shuttle --test it faults || { \
+			echo "soak: failed, repeat it with: make soak SEED=$$seed" >&2; exit 1; }; \
+		seed=$$((seed + 1)); \
+	done; \
+	echo "soak: no failure; go on with: make soak SEED=$$seed"
+
+clean: ## delete what was built, generated and downloaded (target, large, .venv)
+	$(CARGO) clean
+	rm -rf large .venv

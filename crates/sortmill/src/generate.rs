@@ -1,0 +1,583 @@
+//! Makes the sort benchmark's records, into a file, several files or a stream, at the speed of the device.
+//!
+//! In comes a [`GenRecords`], out come files with whole names or nothing, and a [`GenReport`]. The data set
+//! is cut into numbered pieces of one buffer each; a piece's records and place follow from its number, so
+//! workers fill pieces in any order and the writer alone touches files:
+//!
+//! ```text
+//! worker 0 ─┐  take a buffer, then the next number; fill; sum up
+//! worker 1 ─┼──> queue ──> writer (the calling thread) ──> ring, DEPTH writes in flight  (files)
+//! worker n ─┘                                         └──> in the order of numbers       (streams)
+//!     ^                                                     │
+//!     └───────────────────────── pool <─────────────────────┘
+//! ```
+//!
+//! All memory is the pool's. A buffer is a whole number of records and of 4 KiB, so that no record lies
+//! across two buffers and every direct write but the last of a file is aligned by itself.
+
+use std::path::{Path, PathBuf};
+
+use sortmill_io::sync::atomic::{AtomicU64, Ordering};
+use sortmill_io::sync::{self, Arc};
+use sortmill_io::{Buffer, Done, File, Op, OpKind, Os, Pool, Ring, align_up};
+
+use crate::commit::{Target, Uncommitted, check_space};
+use crate::error::{Error, ErrorKind, Result};
+use crate::gen_records::{RECORD_BYTES, Records, checksum};
+use crate::queue::{Queue, Stop, StopOnPanic};
+
+/// What is to be generated, and where to.
+#[derive(Clone, Debug)]
+pub struct GenRecords {
+    /// How many records, of 100 bytes each; at most 2^63 bytes in all.
+    pub count: u64,
+    /// The number of the first record. After record 2^128 - 1 comes record 0.
+    pub start: u128,
+    /// What the records look like.
+    pub records: Records,
+    /// How many threads fill buffers, 1 to [`THREADS_MAX`].
+    pub threads: usize,
+    /// Where the records go.
+    pub out: Out,
+    /// Whether to sum up the records' CRC-32.
+    pub checksum: bool,
+}
+
+/// Where records go.
+#[derive(Clone, Debug)]
+pub enum Out {
+    /// A file, which appears whole or not at all; or a device or pipe, which is written in place.
+    File(PathBuf),
+    /// Standard output.
+    Stdout,
+    /// The files `part-00000` and on in a folder, which is made if it is missing. Their concatenation is
+    /// what one file would be, and their sizes differ by at most one record.
+    Directory {
+        /// The folder.
+        path: PathBuf,
+        /// How many files, 1 to [`FILES_MAX`].
+        files: u64,
+    },
+}
+
+/// What was generated.
+#[derive(Clone, Copy, Debug)]
+pub struct GenReport {
+    /// Records written.
+    pub records: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// The sum of the records' CRC-32, if it was asked for.
+    pub checksum: Option<u128>,
+    /// Time from the start until the output had its name, in nanoseconds.
+    pub wall_ns: u64,
+}
+
+/// The most threads: each holds two buffers, and fewer fill any device.
+pub const THREADS_MAX: usize = 64;
+
+/// The most files: their names have five digits.
+pub const FILES_MAX: u64 = 100_000;
+
+/// The smallest number of records that fill whole pages, 102,400 bytes.
+const RECORDS_PER_ALIGNED: usize = 1024;
+/// Small under a test's scheduler, so that a few records fill more buffers than the pool has.
+const BUFFER_RECORDS: usize = if cfg!(feature = "shuttle") { 1 } else { 40 } * RECORDS_PER_ALIGNED;
+const BUFFER_BYTES: usize = BUFFER_RECORDS * RECORD_BYTES;
+
+/// Writes in flight. Eight of 4 MB were 10 % faster than sixteen of 1 MB.
+const DEPTH: usize = 8;
+
+/// Generates the records that `job` describes.
+///
+/// A file gets its name when all is on the device; until then what was there before stays, and after an
+/// error nothing new is left. Several files get their names one after another at the end. Uses
+/// `8 + 2 * threads` buffers of 4,096,000 bytes. `stop` ends the job early and belongs to this job alone.
+///
+/// # Errors
+/// The first that occurs, after all threads have ended: a request that makes no sense, too little space
+/// (checked before the start), or the system's. A pipe without a reader is [`ErrorKind::Io`].
+pub fn generate(job: &GenRecords, os: &dyn Os, stop: &Stop) -> Result<GenReport> {
+    let started_ns = os.now_ns();
+    check_numbers(job)?;
+    let checksum = match &job.out {
+        Out::Stdout => {
+            let file = os
+                .stdout()
+                .map_err(|error| writing(Path::new("-"), &error))?;
+            to_stream(job, os, stop, &file)?
+        }
+        Out::File(path) => match Target::find(os, path)? {
+            Some(target) => to_files(job, os, stop, Uncommitted::new(os, os.random()), &[target])?,
+            None => {
+                let file = os
+                    .open_stream_for_write(path, &|| stop.is_stopped())
+                    .map_err(|error| writing(path, &error))?;
+                to_stream(job, os, stop, &file)?
+            }
+        },
+        Out::Directory { path, files } => {
+            let mut output = Uncommitted::new(os, os.random());
+            let targets = part_targets(os, &output.folder(path)?, *files)?;
+            to_files(job, os, stop, output, &targets)?
+        }
+    };
+    Ok(GenReport {
+        records: job.count,
+        bytes: job.count * RECORD_BYTES as u64,
+        checksum: job.checksum.then_some(checksum),
+        wall_ns: os.now_ns() - started_ns,
+    })
+}
+
+fn check_numbers(job: &GenRecords) -> Result<()> {
+    let refuse = |cause: String| Err(Error::new(ErrorKind::Usage, "generating records", cause));
+    let count_max = i64::MAX as u64 / RECORD_BYTES as u64;
+    if job.count > count_max {
+        return refuse(format!(
+            "a data set has at most {count_max} records, not {}",
+            job.count
+        ));
+    }
+    if !(1..=THREADS_MAX).contains(&job.threads) {
+        return refuse(format!(
+            "there can be 1 to {THREADS_MAX} threads, not {}",
+            job.threads
+        ));
+    }
+    match job.out {
+        Out::Directory { files, .. } if !(1..=FILES_MAX).contains(&files) => {
+            refuse(format!("there can be 1 to {FILES_MAX} files, not {files}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The files of a set in the folder `path`. A set with fewer files than one that is already there would
+/// look like part of it, so that is refused.
+fn part_targets(os: &dyn Os, path: &Path, file_count: u64) -> Result<Vec<Target>> {
+    let names = os
+        .list_dir(path)
+        .map_err(|error| Error::io("listing the output folder", path, &error))?;
+    for name in names {
+        let number = name
+            .strip_prefix("part-")
+            .and_then(|digits| digits.parse::<u64>().ok());
+        if number.is_some_and(|number| number >= file_count) {
+            let cause =
+                format!("it holds {name}, which is not among the {file_count} files to be made");
+            return Err(Error::new(ErrorKind::Usage, "making a set of files", cause)
+                .at(path)
+                .hint("Remove the older set, or choose another folder."));
+        }
+    }
+    (0..file_count)
+        .map(|number| {
+            let path = path.join(format!("part-{number:05}"));
+            let not_regular = || {
+                Error::new(
+                    ErrorKind::Usage,
+                    "making a set of files",
+                    "it is no regular file",
+                )
+            };
+            Target::find(os, &path)?.ok_or_else(|| not_regular().at(&path))
+        })
+        .collect()
+}
+
+fn writing(path: &Path, error: &std::io::Error) -> Error {
+    Error::io("writing the output", path, error)
+}
+
+// Which records lie where.
+
+/// How the data set is cut: into files whose sizes differ by at most one record, the larger ones first, and
+/// each file into pieces of [`BUFFER_RECORDS`]. An empty file is one empty piece.
+struct Layout {
+    file_count: u64,
+    large_count: u64,
+    small_records: u64,
+}
+
+/// What one buffer holds.
+struct Piece {
+    file: u64,
+    /// The number of its first record, counted from the first of the data set.
+    first: u64,
+    /// Where it lies in its file, in bytes.
+    offset: u64,
+    records: usize,
+}
+
+fn pieces_in(records: u64) -> u64 {
+    records.div_ceil(BUFFER_RECORDS as u64).max(1)
+}
+
+impl Layout {
+    fn new(record_count: u64, file_count: u64) -> Self {
+        Self {
+            file_count,
+            large_count: record_count % file_count,
+            small_records: record_count / file_count,
+        }
+    }
+
+    fn piece_count(&self) -> u64 {
+        let small_count = self.file_count - self.large_count;
+        self.large_count * pieces_in(self.small_records + 1)
+            + small_count * pieces_in(self.small_records)
+    }
+
+    fn piece(&self, number: u64) -> Piece {
+        let per_large = pieces_in(self.small_records + 1);
+        let in_large = self.large_count * per_large;
+        let (file, index) = if number < in_large {
+            (number / per_large, number % per_large)
+        } else {
+            let per_small = pieces_in(self.small_records);
+            let number = number - in_large;
+            (self.large_count + number / per_small, number % per_small)
+        };
+        let before = index * BUFFER_RECORDS as u64;
+        let left = self.records_of(file) - before;
+        Piece {
+            file,
+            first: file * self.small_records + file.min(self.large_count) + before,
+            offset: before * RECORD_BYTES as u64,
+            records: left.min(BUFFER_RECORDS as u64) as usize,
+        }
+    }
+
+    fn records_of(&self, file: u64) -> u64 {
+        self.small_records + u64::from(file < self.large_count)
+    }
+
+    fn bytes_of(&self, file: u64) -> u64 {
+        self.records_of(file) * RECORD_BYTES as u64
+    }
+
+    /// What the files take on a disk, in whole 4 KiB.
+    fn disk_bytes(&self) -> u64 {
+        let small_count = self.file_count - self.large_count;
+        let small_bytes = align_up(self.small_records * RECORD_BYTES as u64);
+        self.large_count * align_up(self.bytes_of(0)) + small_count * small_bytes
+    }
+}
+
+// Filling buffers.
+
+/// A filled piece on its way to the writer, zeroed from its last record to the next 4 KiB.
+struct Filled {
+    number: u64,
+    piece: Piece,
+    buffer: Buffer,
+}
+
+/// Runs the workers around `write`, which takes each piece of `layout` from the queue once. Returns the
+/// checksum, or 0 if it is not wanted.
+fn with_workers(
+    job: &GenRecords,
+    stop: &Stop,
+    layout: &Layout,
+    write: impl FnOnce(&Queue<Filled>) -> Result<()>,
+) -> Result<u128> {
+    stop.check()?;
+    let piece_count = layout.piece_count();
+    let threads = job
+        .threads
+        .min(usize::try_from(piece_count).unwrap_or(usize::MAX));
+    // Each worker has one buffer in hand and one on its way while the device has its fill.
+    let pool = Pool::new(DEPTH + 2 * threads, BUFFER_BYTES)
+        .map_err(|error| Error::new(ErrorKind::Memory, "mapping buffers", error.to_string()))?;
+    // With room for every buffer there is, a push never waits.
+    let queue = Queue::new(pool.buffer_count());
+    stop.on_stop({
+        let (pool, queue) = (pool.clone(), queue.clone());
+        move || {
+            pool.close();
+            queue.abort();
+        }
+    });
+    let next = AtomicU64::new(0);
+    let checksum = sync::scope(|scope| {
+        let guard = StopOnPanic::new(stop);
+        let workers: Vec<_> = (0..threads)
+            .map(|number| {
+                let (pool, queue, next) = (&pool, &queue, &next);
+                sync::spawn(scope, &format!("generate-{number}"), move || {
+                    let guard = StopOnPanic::new(stop);
+                    let checksum = fill_pieces(job, layout, pool, queue, next);
+                    guard.disarm();
+                    checksum
+                })
+            })
+            .collect();
+        if let Err(error) = write(&queue) {
+            stop.fail(error);
+        }
+        guard.disarm();
+        let join = |worker: sync::ScopedJoinHandle<'_, u128>| match worker.join() {
+            Ok(checksum) => checksum,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        workers.into_iter().map(join).sum()
+    });
+    stop.check()?;
+    Ok(checksum)
+}
+
+/// What each worker does until no piece is left. Returns the checksum of what it filled.
+fn fill_pieces(
+    job: &GenRecords,
+    layout: &Layout,
+    pool: &Pool,
+    queue: &Queue<Filled>,
+    next: &AtomicU64,
+) -> u128 {
+    let mut sum = 0;
+    // The buffer comes before the number. A stream's writer holds later pieces until the next one comes,
+    // so whoever has that number must not be waiting for one of the buffers that are held.
+    while let Some(mut buffer) = pool.take() {
+        let number = next.fetch_add(1, Ordering::SeqCst);
+        if number >= layout.piece_count() {
+            break;
+        }
+        let piece = layout.piece(number);
+        let bytes = piece.records * RECORD_BYTES;
+        let first = job.start.wrapping_add(u128::from(piece.first));
+        job.records.fill(first, &mut buffer[..bytes]);
+        buffer[bytes..align_up(bytes as u64) as usize].fill(0);
+        if job.checksum {
+            sum += checksum(&buffer[..bytes]);
+        }
+        if queue
+            .push(Filled {
+                number,
+                piece,
+                buffer,
+            })
+            .is_err()
+        {
+            break;
+        }
+    }
+    sum
+}
+
+// Writing streams.
+
+fn to_stream(job: &GenRecords, os: &dyn Os, stop: &Stop, file: &File) -> Result<u128> {
+    let layout = Layout::new(job.count, 1);
+    with_workers(job, stop, &layout, |queue| {
+        let mut early: Vec<Filled> = Vec::with_capacity(DEPTH);
+        for number in 0..layout.piece_count() {
+            let filled = loop {
+                if let Some(index) = early.iter().position(|filled| filled.number == number) {
+                    break early.swap_remove(index);
+                }
+                early.push(queue.pop().ok_or_else(|| stop.error())?);
+            };
+            let bytes = filled.piece.records * RECORD_BYTES;
+            os.write_stream(file, &filled.buffer[..bytes], &|| stop.is_stopped())
+                .map_err(|error| writing(&file.path, &error).offset(filled.piece.offset))?;
+        }
+        Ok(())
+    })
+}
+
+// Writing files.
+
+fn to_files(
+    job: &GenRecords,
+    os: &dyn Os,
+    stop: &Stop,
+    mut output: Uncommitted<'_>,
+    targets: &[Target],
+) -> Result<u128> {
+    let layout = Layout::new(job.count, targets.len() as u64);
+    let disk_bytes = layout.disk_bytes();
+    check_space(os, targets[0].folder(), disk_bytes)?;
+    let ring = os.ring(DEPTH).map_err(|error| {
+        Error::new(
+            ErrorKind::Io,
+            "starting a ring for the output",
+            error.to_string(),
+        )
+    })?;
+    let checksum = with_workers(job, stop, &layout, |queue| {
+        let mut writer = FileWriter {
+            layout: &layout,
+            targets,
+            output: &mut output,
+            ring,
+            in_flight: 0,
+            open: Vec::new(),
+        };
+        writer.write(queue, stop).map_err(|error| match error.kind {
+            ErrorKind::Space => error.hint(format!(
+                "The output takes {}.",
+                crate::text::bytes(disk_bytes)
+            )),
+            _ => error,
+        })
+    })?;
+    output.commit(stop)?;
+    Ok(checksum)
+}
+
+/// Writes pieces wherever they belong. Files are open from their first piece to their last, so that their
+/// number is bounded by the buffers and not by the set.
+struct FileWriter<'a, 'os> {
+    layout: &'a Layout,
+    targets: &'a [Target],
+    output: &'a mut Uncommitted<'os>,
+    ring: Box<dyn Ring>,
+    in_flight: usize,
+    open: Vec<OpenFile>,
+}
+
+struct OpenFile {
+    number: u64,
+    file: Arc<File>,
+    pieces_left: u64,
+}
+
+impl FileWriter<'_, '_> {
+    fn write(&mut self, queue: &Queue<Filled>, stop: &Stop) -> Result<()> {
+        let mut pieces_left = self.layout.piece_count();
+        while pieces_left > 0 {
+            let filled = match self.in_flight {
+                0 => Some(queue.pop().ok_or_else(|| stop.error())?),
+                DEPTH => None,
+                _ => queue.try_pop(),
+            };
+            if let Some(filled) = filled {
+                self.start(filled)?;
+            } else {
+                let done = self.ring.complete(true).expect("a write is in flight");
+                self.in_flight -= 1;
+                self.end(done)?;
+                pieces_left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a piece to the ring, padded to whole 4 KiB. That of an empty file goes too, as a write of
+    /// nothing.
+    fn start(&mut self, Filled { piece, buffer, .. }: Filled) -> Result<()> {
+        let file = self.file(piece.file)?;
+        let bytes = align_up((piece.records * RECORD_BYTES) as u64) as usize;
+        self.ring.submit(Op {
+            kind: OpKind::Write,
+            file,
+            offset: piece.offset,
+            buffer,
+            range: 0..bytes,
+            tag: piece.file,
+        });
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// The open file of this number, made with its first piece.
+    fn file(&mut self, number: u64) -> Result<Arc<File>> {
+        if let Some(open) = self.open.iter().find(|open| open.number == number) {
+            return Ok(Arc::clone(&open.file));
+        }
+        let target = &self.targets[number as usize];
+        let file = Arc::new(self.output.create(target, self.layout.bytes_of(number))?);
+        let pieces_left = pieces_in(self.layout.records_of(number));
+        self.open.push(OpenFile {
+            number,
+            file: Arc::clone(&file),
+            pieces_left,
+        });
+        Ok(file)
+    }
+
+    /// Counts a written piece, and finishes its file if that was the last one.
+    fn end(&mut self, Done { op, result }: Done) -> Result<()> {
+        let number = op.tag;
+        let target = &self.targets[number as usize];
+        result.map_err(|error| writing(&target.path, &error).offset(op.offset))?;
+        // The worker that waits for it need not wait for the device to sync.
+        drop(op.buffer);
+        let index = self.open.iter().position(|open| open.number == number);
+        let index = index.expect("a file is open until its last piece is written");
+        self.open[index].pieces_left -= 1;
+        if self.open[index].pieces_left == 0 {
+            let open = self.open.swap_remove(index);
+            self.output
+                .finish(target, &open.file, self.layout.bytes_of(number))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::gen_records::Alphabet;
+
+    /// Every record lies in exactly one piece, in order, and every file begins where the one before ends.
+    #[test]
+    fn pieces_cover_everything_once() {
+        for (record_count, file_count) in [
+            (0, 1),
+            (0, 4),
+            (3, 5),
+            (1, 1),
+            (40_960, 1),
+            (40_961, 1),
+            (245_761, 3),
+            (99_999, 7),
+            (i64::MAX as u64 / 100, 100_000),
+        ] {
+            let layout = Layout::new(record_count, file_count);
+            let piece_count = layout.piece_count();
+            let few = piece_count < 1_000;
+            let (mut records, mut file, mut bytes) = (0, 0, 0);
+            for number in 0..if few { piece_count } else { 0 } {
+                let piece = layout.piece(number);
+                if piece.file != file {
+                    assert_eq!((piece.file, bytes), (file + 1, layout.bytes_of(file)));
+                    (file, bytes) = (piece.file, 0);
+                }
+                assert_eq!((piece.first, piece.offset), (records, bytes));
+                records += piece.records as u64;
+                bytes += (piece.records * RECORD_BYTES) as u64;
+            }
+            let last = layout.piece(piece_count - 1);
+            assert_eq!(last.file, file_count - 1);
+            assert_eq!(last.first + last.records as u64, record_count);
+            assert!(!few || records == record_count);
+            assert!(layout.disk_bytes() - record_count * 100 < 4096 * file_count);
+        }
+    }
+
+    #[test]
+    fn a_writer_that_panics_ends_the_job() {
+        let records = Records {
+            alphabet: Alphabet::Binary,
+            skew: false,
+        };
+        let job = GenRecords {
+            count: 1_000_000,
+            start: 0,
+            records,
+            threads: 2,
+            out: Out::Stdout,
+            checksum: false,
+        };
+        let stop = Stop::new();
+        let panicking = std::panic::AssertUnwindSafe(|| {
+            with_workers(&job, &stop, &Layout::new(job.count, 1), |_| {
+                panic!("as this test wants")
+            })
+        });
+        assert!(std::panic::catch_unwind(panicking).is_err());
+        assert_eq!(stop.error().kind, ErrorKind::Lost);
+    }
+}

@@ -1,0 +1,37 @@
+//! Generating records: on this machine with either ring, on the simulated one with faults, under schedules.
+
+#[cfg(not(feature = "shuttle"))]
+mod faults;
+#[cfg(not(feature = "shuttle"))]
+mod host;
+#[cfg(feature = "shuttle")]
+mod schedules;
+
+#[cfg(not(feature = "shuttle"))]
+use crate::Scratch;
+use sortmill::gen_records::{Alphabet, RECORD_BYTES, Records};
+use sortmill::generate::{GenRecords, Out};
+
+const BINARY: Records = Records {
+    alphabet: Alphabet::Binary,
+    skew: false,
+};
+
+/// A job of the most ordinary kind.
+fn job(count: u64, out: Out) -> GenRecords {
+    GenRecords {
+        count,
+        start: 0,
+        records: BINARY,
+        threads: 3,
+        out,
+        checksum: false,
+    }
+}
+
+/// What `count` records from `start` are.
+fn bytes(records: Records, start: u128, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count * RECORD_BYTES];
+    records.fill(start, &mut bytes);
+    bytes
+}

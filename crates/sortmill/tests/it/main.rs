@@ -1,0 +1,44 @@
+//! Whole jobs at the boundary where users stand, one binary: `cargo test --test it`.
+
+#[cfg(feature = "shuttle")]
+mod faults;
+mod generate;
+#[cfg(not(feature = "shuttle"))]
+mod tidy;
+
+/// A folder of one test on a real disk, empty at first and gone at the end.
+#[cfg(not(feature = "shuttle"))]
+struct Scratch {
+    path: std::path::PathBuf,
+}
+
+#[cfg(not(feature = "shuttle"))]
+impl Scratch {
+    pub fn new(test: &str) -> Self {
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self { path }
+    }
+
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
+        self.path.join(name)
+    }
+
+    /// What lies in it, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.path).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[cfg(not(feature = "shuttle"))]
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
