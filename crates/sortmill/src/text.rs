@@ -3,7 +3,7 @@
 /// `1536` as `1.5 KiB`.
 #[must_use]
 pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if count < 1024 {
         return format!("{count} B");
     }
