@@ -37,6 +37,15 @@ pub enum FaultKind {
     Lie,
 }
 
+/// The operation that a fault struck.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Struck {
+    /// Its name, as in [`Os`]; `read` or `write` for a ring's.
+    pub operation: &'static str,
+    /// The file or folder it was about.
+    pub path: PathBuf,
+}
+
 /// The machine. Cloning shares it.
 #[derive(Clone)]
 pub struct Sim {
@@ -48,7 +57,7 @@ struct State {
     folders: Vec<PathBuf>,
     operation_count: u64,
     fault: Option<Fault>,
-    fault_hit: bool,
+    struck: Option<Struck>,
     space_bytes: u64,
     random: u64,
     clock_ns: u64,
@@ -88,7 +97,7 @@ impl Sim {
                 folders: vec![PathBuf::from("/")],
                 operation_count: 0,
                 fault: None,
-                fault_hit: false,
+                struck: None,
                 space_bytes: u64::MAX / 4,
                 random: seed,
                 clock_ns: 0,
@@ -103,13 +112,19 @@ impl Sim {
     pub fn set_fault(&self, fault: Option<Fault>) {
         let mut state = lock(&self.state);
         state.fault = fault;
-        state.fault_hit = false;
+        state.struck = None;
     }
 
     /// Whether the planned fault has struck.
     #[must_use]
     pub fn fault_hit(&self) -> bool {
-        lock(&self.state).fault_hit
+        lock(&self.state).struck.is_some()
+    }
+
+    /// Where the planned fault struck first.
+    #[must_use]
+    pub fn struck(&self) -> Option<Struck> {
+        lock(&self.state).struck.clone()
     }
 
     /// How many operations there were so far.
@@ -174,7 +189,12 @@ impl Sim {
     }
 
     /// Numbers an operation and asks the fault plan.
-    fn operation(&self, moves: Option<OpKind>) -> io::Result<Verdict> {
+    fn operation(
+        &self,
+        name: &'static str,
+        path: &Path,
+        moves: Option<OpKind>,
+    ) -> io::Result<Verdict> {
         let mut state = lock(&self.state);
         let number = state.operation_count;
         state.operation_count += 1;
@@ -184,17 +204,23 @@ impl Sim {
         if number < fault.at || (number > fault.at && !fault.for_good) {
             return Ok(Verdict::Work);
         }
+        let strike = |state: &mut State| {
+            state.struck.get_or_insert_with(|| Struck {
+                operation: name,
+                path: path.to_owned(),
+            });
+        };
         match (fault.kind, moves) {
             (FaultKind::Error(code), _) => {
-                state.fault_hit = true;
+                strike(&mut state);
                 Err(io::Error::from_raw_os_error(code))
             }
             (FaultKind::Flip, Some(_)) => {
-                state.fault_hit = true;
+                strike(&mut state);
                 Ok(Verdict::Flip)
             }
             (FaultKind::Lie, Some(OpKind::Write)) => {
-                state.fault_hit = true;
+                strike(&mut state);
                 Ok(Verdict::Lie)
             }
             _ => Ok(Verdict::Work),
@@ -248,7 +274,12 @@ impl Sim {
     }
 
     fn transfer(&self, op: &mut Op, before: usize) -> io::Result<usize> {
-        let verdict = self.operation(Some(op.kind))?;
+        let name = match op.kind {
+            OpKind::Read => "read",
+            OpKind::Write => "write",
+        };
+        let path = op.file.path.clone();
+        let verdict = self.operation(name, &path, Some(op.kind))?;
         let Handle::Sim(file) = &op.file.handle else {
             unreachable!("a real file is never given to the simulation");
         };
@@ -389,7 +420,7 @@ impl Os for Sim {
     }
 
     fn ring(&self, _depth: usize) -> io::Result<Box<dyn Ring>> {
-        self.operation(None)?;
+        self.operation("ring", Path::new(""), None)?;
         Ok(Box::new(SimRing {
             sim: self.clone(),
             waiting: Vec::new(),
@@ -397,12 +428,12 @@ impl Os for Sim {
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<File> {
-        self.operation(None)?;
+        self.operation("open", path, None)?;
         Ok(opened(self.open_file(path)?, path, access))
     }
 
     fn create(&self, path: &Path, access: Access, _mode: u32) -> io::Result<File> {
-        self.operation(None)?;
+        self.operation("create", path, None)?;
         let mut state = lock(&self.state);
         if state.files.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -415,13 +446,13 @@ impl Os for Sim {
     }
 
     fn stdin(&self) -> io::Result<File> {
-        self.operation(None)?;
+        self.operation("stdin", Path::new("-"), None)?;
         let file = Arc::clone(&lock(&self.state).stdin);
         Ok(opened(file, Path::new("-"), Access::Cached))
     }
 
     fn stdout(&self) -> io::Result<File> {
-        self.operation(None)?;
+        self.operation("stdout", Path::new("-"), None)?;
         let file = Arc::clone(&lock(&self.state).stdout);
         Ok(opened(file, Path::new("-"), Access::Cached))
     }
@@ -432,7 +463,7 @@ impl Os for Sim {
         into: &mut [u8],
         stopped: &dyn Fn() -> bool,
     ) -> io::Result<usize> {
-        self.operation(None)?;
+        self.operation("read_stream", &file.path, None)?;
         if stopped() {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -451,7 +482,7 @@ impl Os for Sim {
         bytes: &[u8],
         stopped: &dyn Fn() -> bool,
     ) -> io::Result<()> {
-        self.operation(None)?;
+        self.operation("write_stream", &file.path, None)?;
         if stopped() {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -460,12 +491,12 @@ impl Os for Sim {
     }
 
     fn meta(&self, file: &File) -> io::Result<Meta> {
-        self.operation(None)?;
+        self.operation("meta", &file.path, None)?;
         Ok(meta_of(handle(file)))
     }
 
     fn meta_at(&self, path: &Path) -> io::Result<Meta> {
-        self.operation(None)?;
+        self.operation("meta_at", path, None)?;
         if lock(&self.state)
             .folders
             .iter()
@@ -492,7 +523,7 @@ impl Os for Sim {
     }
 
     fn reserve(&self, file: &File, bytes: u64) -> io::Result<()> {
-        self.operation(None)?;
+        self.operation("reserve", &file.path, None)?;
         let have = lock(&handle(file).state).bytes.len() as u64;
         if bytes.saturating_sub(have) > self.space_left() {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
@@ -506,30 +537,30 @@ impl Os for Sim {
     }
 
     fn set_bytes(&self, file: &File, bytes: u64) -> io::Result<()> {
-        self.operation(None)?;
+        self.operation("set_bytes", &file.path, None)?;
         let bytes = usize::try_from(bytes).expect("a small file");
         lock(&handle(file).state).bytes.resize(bytes, 0);
         Ok(())
     }
 
-    fn set_mode_and_owner(&self, _file: &File, _mode: u32, _owner: (u32, u32)) -> io::Result<()> {
-        self.operation(None)?;
+    fn set_mode_and_owner(&self, file: &File, _mode: u32, _owner: (u32, u32)) -> io::Result<()> {
+        self.operation("set_mode_and_owner", &file.path, None)?;
         Ok(())
     }
 
-    fn sync(&self, _file: &File) -> io::Result<()> {
-        self.operation(None)?;
+    fn sync(&self, file: &File) -> io::Result<()> {
+        self.operation("sync", &file.path, None)?;
         Ok(())
     }
 
     fn try_lock(&self, file: &File) -> io::Result<bool> {
-        self.operation(None)?;
+        self.operation("try_lock", &file.path, None)?;
         let mut contents = lock(&handle(file).state);
         Ok(!std::mem::replace(&mut contents.locked, true))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.operation(None)?;
+        self.operation("rename", to, None)?;
         let mut state = lock(&self.state);
         let file = state.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.files.insert(to.to_owned(), file);
@@ -537,7 +568,7 @@ impl Os for Sim {
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.operation(None)?;
+        self.operation("remove_file", path, None)?;
         let removed = lock(&self.state).files.remove(path);
         removed
             .map(drop)
@@ -545,7 +576,7 @@ impl Os for Sim {
     }
 
     fn create_dir(&self, path: &Path, _mode: u32) -> io::Result<()> {
-        self.operation(None)?;
+        self.operation("create_dir", path, None)?;
         let mut state = lock(&self.state);
         if state.folders.iter().any(|folder| folder == path) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -555,7 +586,7 @@ impl Os for Sim {
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.operation(None)?;
+        self.operation("remove_dir", path, None)?;
         let mut state = lock(&self.state);
         if state.files.keys().any(|file| file.starts_with(path)) {
             return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
@@ -564,13 +595,13 @@ impl Os for Sim {
         Ok(())
     }
 
-    fn sync_dir(&self, _path: &Path) -> io::Result<()> {
-        self.operation(None)?;
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.operation("sync_dir", path, None)?;
         Ok(())
     }
 
     fn list_dir(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.operation(None)?;
+        self.operation("list_dir", path, None)?;
         Ok(self
             .names()
             .iter()
@@ -579,8 +610,8 @@ impl Os for Sim {
             .collect())
     }
 
-    fn space_free(&self, _path: &Path) -> io::Result<u64> {
-        self.operation(None)?;
+    fn space_free(&self, path: &Path) -> io::Result<u64> {
+        self.operation("space_free", path, None)?;
         Ok(self.space_left())
     }
 

@@ -218,7 +218,9 @@ impl Plan {
             .unwrap_or((limit / 16).min(PARTITION_BYTES_MAX));
         let record_bytes = Self::record_bytes(job, inputs);
         let entry_bytes = (target as f64 / record_bytes) as u64 * 4 * ENTRY_BYTES as u64;
-        let entry_bytes = entry_bytes.clamp(1 << 20, limit / 8 / worker_count as u64);
+        let entry_bytes = entry_bytes
+            .max(1 << 20)
+            .min(limit / 8 / worker_count as u64);
         let entry_count = (entry_bytes as usize / ENTRY_BYTES).max(64);
         budget.hold(
             "sort entries",

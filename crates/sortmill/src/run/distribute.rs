@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::partitions::{Counts, Partitions, Unit};
-use crate::queue::Queue;
+use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::sample::Sample;
 use crate::stage::cut::cut;
 use crate::stage::map::map;
@@ -82,29 +82,31 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         let reader = spawn(threads, "read", || {
             let mut meter = Meter::start(os, &[Stage::Read]);
             let mut watcher = StreamSampler::new(shared, &partitions);
-            let result = read(
-                Reader {
-                    os,
-                    plan,
-                    sources,
-                    pool: &shared.chunk_pool,
-                    chunks: &chunks,
-                    stop,
-                    as_of_start: shared.job.as_of_start,
-                    skip_bad: shared.job.skip_bad,
-                    watcher: has_stream.then_some(&mut watcher as &mut dyn Watcher),
-                },
-                &mut meter,
-            );
-            stop_on_error(shared, result).map(|totals| (totals, meter.finish(Stage::Read)))
+            let result = guarded(stop, || {
+                read(
+                    Reader {
+                        os,
+                        plan,
+                        sources,
+                        pool: &shared.chunk_pool,
+                        chunks: &chunks,
+                        stop,
+                        as_of_start: shared.job.as_of_start,
+                        skip_bad: shared.job.skip_bad,
+                        watcher: has_stream.then_some(&mut watcher as &mut dyn Watcher),
+                    },
+                    &mut meter,
+                )
+            });
+            result.map(|totals| (totals, meter.finish(Stage::Read)))
         });
         let workers: Vec<_> = (0..plan.worker_count)
             .map(|number| {
                 let (chunks, partitions) = (&chunks, &partitions);
                 spawn(threads, &format!("partition-{number}"), move || {
                     let mut meter = Meter::start(os, &[Stage::Cut, Stage::Map, Stage::Partition]);
-                    let result = work(shared, chunks, partitions, &mut meter);
-                    stop_on_error(shared, result).map(|seen| (seen, meter.finish(Stage::Cut)))
+                    let result = guarded(stop, || work(shared, chunks, partitions, &mut meter));
+                    result.map(|seen| (seen, meter.finish(Stage::Cut)))
                 })
             })
             .collect();
@@ -118,13 +120,13 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                 depth: plan.io_depth,
                 stop,
             };
-            let result = spill(&spiller, &mut meter);
-            stop_on_error(shared, result).map(|_| meter.finish(Stage::Spill))
+            let result = guarded(stop, || spill(&spiller, &mut meter));
+            result.map(|_| meter.finish(Stage::Spill))
         });
         let sampled = if has_stream {
             Some((0, 0))
         } else {
-            stop_on_error(shared, sample_files(shared, sources, &partitions))
+            guarded(stop, || sample_files(shared, sources, &partitions))
         };
         let read_end = join(reader);
         let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
@@ -181,9 +183,12 @@ fn settle(
     Ok(ended)
 }
 
-/// Keeps an error for the whole job, so that every other thread ends too.
-pub fn stop_on_error<T>(shared: &Shared<'_>, result: Result<T>) -> Option<T> {
-    result.map_err(|error| shared.stop.fail(error)).ok()
+/// Runs a thread's work. Its error, or its panic, ends the whole job, so that every other thread ends too.
+pub fn guarded<T>(stop: &Stop, work: impl FnOnce() -> Result<T>) -> Option<T> {
+    let guard = StopOnPanic::new(stop);
+    let result = work();
+    guard.disarm();
+    result.map_err(|error| stop.fail(error)).ok()
 }
 
 /// Waits for a thread; its panic becomes ours.

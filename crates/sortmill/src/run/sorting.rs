@@ -8,7 +8,7 @@
 use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{File, Table};
 
-use super::distribute::{join, stop_on_error};
+use super::distribute::{guarded, join};
 use super::{Shared, border};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
@@ -129,29 +129,31 @@ pub fn sort(
     let (load_end, worker_ends, write_end) = scope(|threads| {
         let loader = spawn(threads, "load", || {
             let mut meter = Meter::start(os, &[Stage::Load, Stage::Merge]);
-            let result = load_all(&phase, units, file.as_ref(), &loaded, &mut meter);
-            stop_on_error(shared, result).map(|done| (done, meter.finish(Stage::Load)))
+            let result = guarded(stop, || {
+                load_all(&phase, units, file.as_ref(), &loaded, &mut meter)
+            });
+            result.map(|done| (done, meter.finish(Stage::Load)))
         });
         let workers: Vec<_> = (0..plan.worker_count)
             .map(|number| {
                 let (phase, loaded) = (&phase, &loaded);
                 spawn(threads, &format!("sort-{number}"), move || {
                     let mut meter = Meter::start(os, &[Stage::Sort, Stage::Reduce]);
-                    let result = work(phase, loaded, &mut meter);
-                    stop_on_error(shared, result).map(|done| (done, meter.finish(Stage::Sort)))
+                    let result = guarded(stop, || work(phase, loaded, &mut meter));
+                    result.map(|done| (done, meter.finish(Stage::Sort)))
                 })
             })
             .collect();
         let writer = spawn(threads, "write", || {
             let mut meter = Meter::start(os, &[Stage::Write]);
-            let result = write(os, target, &blocks, stop, &mut meter);
-            stop_on_error(shared, result).map(|bytes| (bytes, meter.finish(Stage::Write)))
+            let result = guarded(stop, || write(os, target, &blocks, stop, &mut meter));
+            result.map(|bytes| (bytes, meter.finish(Stage::Write)))
         });
         let load_end = join(loader);
         let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
         if !stop.is_stopped() {
             let mut meter = Meter::start(os, &[]);
-            stop_on_error(shared, phase.finish(&mut meter));
+            guarded(stop, || phase.finish(&mut meter));
         }
         blocks.close();
         (load_end, worker_ends, join(writer))

@@ -201,8 +201,8 @@ impl<'a> Slab<'a> {
             let record = &left[..length];
             if range.is_none_or(|range| is_inside(order, record, place.chunk, range)) {
                 let ordinal = load.records as u32;
-                entries[ordinal as usize] =
-                    kernel::entry(order.word(record, 0), ordinal, place.location + at as u32);
+                let entry = entries.get_mut(ordinal as usize).ok_or(Damage::Segments)?;
+                *entry = kernel::entry(order.word(record, 0), ordinal, place.location + at as u32);
                 load.records += 1;
                 load.bytes += length as u64;
             }

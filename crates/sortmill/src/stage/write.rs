@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use sortmill_io::sync::{Arc, Mutex, lock};
 use sortmill_io::{ALIGN_BYTES, Buffer, File, Op, OpKind, Os, Pool, Ring, align_down, align_up};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Meter, Stage, State};
 use crate::queue::{Queue, Stop};
 
@@ -37,9 +37,12 @@ struct Seam {
 impl Seams {
     /// Puts `bytes` at `offset`, all within one block, of an output of `total` bytes. Answers the block
     /// if that completes it.
-    fn put(&self, offset: u64, bytes: &[u8], total: u64) -> Option<Box<[u8]>> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] for more bytes than the output should have.
+    fn put(&self, offset: u64, bytes: &[u8], total: u64) -> Result<Option<Box<[u8]>>> {
         let start = align_down(offset);
-        let wanted = (total - start).min(ALIGN_BYTES as u64) as usize;
+        let wanted = total.saturating_sub(start).min(ALIGN_BYTES as u64) as usize;
         let mut blocks = lock(&self.blocks);
         let seam = blocks.entry(start).or_insert_with(|| Seam {
             bytes: vec![0; ALIGN_BYTES].into_boxed_slice(),
@@ -48,14 +51,14 @@ impl Seams {
         let at = (offset - start) as usize;
         seam.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         seam.filled += bytes.len();
-        assert!(
-            seam.filled <= wanted,
-            "a byte of the output is written once"
-        );
-        if seam.filled < wanted {
-            return None;
+        if seam.filled > wanted {
+            let cause = "more bytes came out of the partitions than went in";
+            return Err(Error::new(ErrorKind::Lost, DOING, cause));
         }
-        blocks.remove(&start).map(|seam| seam.bytes)
+        if seam.filled < wanted {
+            return Ok(None);
+        }
+        Ok(blocks.remove(&start).map(|seam| seam.bytes))
     }
 }
 
@@ -176,7 +179,7 @@ impl<'a> Sink<'a> {
         let Some(block) = self
             .output
             .seams
-            .put(offset, &from[range], self.output.total)
+            .put(offset, &from[range], self.output.total)?
         else {
             return Ok(());
         };

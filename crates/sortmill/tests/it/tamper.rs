@@ -1,0 +1,117 @@
+//! At each border between two stages a record is dropped, doubled, exchanged with its neighbour or altered.
+//! The job must find it before the output gets its name.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sortmill::error::ErrorKind;
+use sortmill::io::sim::Sim;
+use sortmill::job::{Input, Job, Output, Tuning};
+use sortmill::order::{Format, KeyPart};
+use sortmill::queue::Stop;
+use sortmill::run;
+use sortmill::tamper::Border;
+
+const OLD: &[u8] = b"what was there before\n";
+const RECORD_BYTES: usize = 20;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Deed {
+    Drop,
+    Double,
+    Swap,
+    Alter,
+}
+
+/// Records whose keys are all different.
+fn input() -> Vec<u8> {
+    (0..20_000u64)
+        .flat_map(|number| {
+            let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut record = [0x55; RECORD_BYTES];
+            record[..8].copy_from_slice(&key.to_be_bytes());
+            record
+        })
+        .collect()
+}
+
+fn commit(deed: Deed, records: &mut Vec<Vec<u8>>) {
+    let at = records.len() / 2;
+    match deed {
+        Deed::Drop => {
+            records.remove(at);
+        }
+        Deed::Double => records.insert(at, records[at].clone()),
+        Deed::Swap => records.swap(at - 1, at),
+        // Behind the key, so that only the fingerprint can tell.
+        Deed::Alter => records[at][12] ^= 1,
+    }
+}
+
+/// Runs a job in which the deed is committed once, at the `when`-th time records pass the border.
+fn run_with(
+    border: Border,
+    deed: Deed,
+    when: u64,
+) -> (Sim, Result<(), sortmill::error::Error>, bool) {
+    let sim = Sim::new(1);
+    sim.put_dir("/temp");
+    sim.put("/in", &input());
+    sim.put("/out", OLD);
+    let format = Format::Fixed(RECORD_BYTES as u32);
+    let mut job = Job::new(
+        vec![Input::Path("/in".into())],
+        Output::Path("/out".into()),
+        format,
+    );
+    job.keys = vec![KeyPart::plain(0, 8)];
+    job.memory_bytes = Some(300 << 10);
+    job.temp = Some("/temp".into());
+    job.threads = Some(2);
+    job.tuning = Tuning {
+        chunk_bytes: Some(4096),
+        block_bytes: Some(4096),
+        partition_count: Some(24),
+        ..Tuning::default()
+    };
+    let passed = AtomicU64::new(0);
+    let done = Arc::new(AtomicU64::new(0));
+    let committed = Arc::clone(&done);
+    job.tamper = Some(Arc::new(move |here, records| {
+        if here == border && records.len() > 1 && passed.fetch_add(1, Ordering::SeqCst) == when {
+            commit(deed, records);
+            committed.fetch_add(1, Ordering::SeqCst);
+        }
+    }));
+    let result = run::sort(&job, &sim, &Stop::new()).map(drop);
+    let committed = done.load(Ordering::SeqCst) == 1;
+    (sim, result, committed)
+}
+
+#[test]
+fn what_happens_to_a_record_between_stages_is_found() {
+    let mut expected: Vec<[u8; RECORD_BYTES]> = input()
+        .chunks_exact(RECORD_BYTES)
+        .map(|record| record.try_into().unwrap())
+        .collect();
+    expected.sort_unstable();
+    for border in [Border::Map, Border::Partition, Border::Sort, Border::Reduce] {
+        for deed in [Deed::Drop, Deed::Double, Deed::Swap, Deed::Alter] {
+            for when in [0, 3] {
+                let (sim, result, committed) = run_with(border, deed, when);
+                let told = format!("{border:?} {deed:?} {when}: {result:?}");
+                assert!(committed, "{told}");
+                let output = sim.get("/out").unwrap();
+                // Before they are sorted, the order of records with different keys means nothing.
+                if deed == Deed::Swap && border != Border::Reduce {
+                    assert!(result.is_ok() && output == expected.concat(), "{told}");
+                    continue;
+                }
+                let error = result.expect_err(&told);
+                assert_eq!(error.kind, ErrorKind::Lost, "{told}");
+                assert_eq!(output, OLD, "{told}");
+                assert_eq!(sim.names().len(), 3, "{told}: {:?}", sim.names());
+            }
+        }
+    }
+}
