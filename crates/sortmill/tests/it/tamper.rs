@@ -65,7 +65,7 @@ fn run_with(
         format,
     );
     job.keys = vec![KeyPart::plain(0, 8)];
-    job.memory_bytes = Some(300 << 10);
+    job.memory_bytes = Some(600 << 10);
     job.temp = Some("/temp".into());
     job.threads = Some(2);
     job.tuning = Tuning {
