@@ -82,12 +82,17 @@ impl Sort {
         let job = self.job(&os);
         let stop = stop_on_signals();
         let prepared = run::prepare(&job, &os)?;
-        if self.dry_run || self.verbose {
-            let temp = prepared.temp.display();
-            eprint!("{}temporary folder {temp}\n", plan_lines(&prepared.plan));
-        }
+        let plan = format!(
+            "{}temporary folder {}\n",
+            plan_lines(&prepared.plan),
+            prepared.temp.display()
+        );
         if self.dry_run {
+            print!("{plan}");
             return Ok(ExitCode::SUCCESS);
+        }
+        if self.verbose {
+            eprint!("{plan}");
         }
         let report = run::sort_prepared(&job, prepared, &os, &stop)?;
         if let Some(path) = &self.report {

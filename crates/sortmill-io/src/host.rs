@@ -319,7 +319,7 @@ impl Os for Host {
         const TMPFS_MAGIC: i64 = 0x0102_1994;
         const RAMFS_MAGIC: i64 = 0x8584_58f6;
         rustix::fs::statfs(path).is_ok_and(|stat| {
-            let kind = stat.f_type as i64;
+            let kind = stat.f_type;
             kind == TMPFS_MAGIC || kind == RAMFS_MAGIC
         })
     }

@@ -46,12 +46,16 @@ impl Budget {
         self.limit_bytes.saturating_sub(held)
     }
 
-    fn hold(&mut self, name: &str, bytes: u64) {
-        assert!(bytes <= self.left_bytes(), "{name} overdraws the budget");
+    /// Gives `bytes` to `name`.
+    fn hold(&mut self, name: &str, bytes: u64) -> Result<()> {
+        if bytes > self.left_bytes() {
+            return Err(too_little(self.limit_bytes, 2 * self.limit_bytes));
+        }
         self.holders.push(Holder {
             name: name.to_owned(),
             bytes,
         });
+        Ok(())
     }
 }
 
@@ -99,6 +103,8 @@ pub struct Plan {
     pub io_depth: usize,
     /// The most records of a batch.
     pub batch_records_max: usize,
+    /// The most bytes that a map function may make out of one batch.
+    pub mapped_bytes_max: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
     /// Blocks in memory.
@@ -117,6 +123,9 @@ pub struct Plan {
     pub entry_count: usize,
     /// The most blocks of one partition in memory while it is sorted; a larger one is merged.
     pub unit_blocks_max: usize,
+    /// The most blocks of a partition that are parts of long records, which are put together beside them
+    /// while it is sorted; one with more is merged.
+    pub unit_fragments_max: usize,
     /// The longest record.
     pub record_bytes_max: usize,
     /// Places of the input that are sampled.
@@ -160,136 +169,46 @@ impl Plan {
     /// memory than the smallest plan needs, with that number.
     pub fn new(job: &Job, inputs: &Inputs, machine: &Machine) -> Result<Self> {
         let order = Order::new(job.format, &job.keys)?;
-        let limit = job
-            .memory_bytes
-            .unwrap_or(machine.memory_bytes_available / 2);
-        let tuning = &job.tuning;
-        let chunk_bytes = tuning.chunk_bytes.unwrap_or(CHUNK_BYTES);
-        let headroom_bytes = if tuning.chunk_bytes.is_some() {
-            4096
-        } else {
-            HEADROOM_BYTES
-        };
-        let chunk_buffer = (headroom_bytes + chunk_bytes + sortmill_io::ALIGN_BYTES) as u64;
-
-        let asked = job.threads.unwrap_or(machine.cores).max(1);
-        // Two chunks on their way and one in each worker's hands; fewer workers where memory is short.
-        let affordable = (limit / 2 / chunk_buffer).saturating_sub(2) as usize;
-        let worker_count = asked.min(affordable);
-        if worker_count == 0 {
-            return Err(too_little(limit, 2 * 3 * chunk_buffer));
-        }
+        let available = machine.memory_bytes_available;
+        let limit = job.memory_bytes.unwrap_or(available / 2);
         let mut budget = Budget::new(limit);
-
-        // Raw bytes on their way in while distributing, output on its way out while sorting.
-        let chunk_count = ((limit / 8 / chunk_buffer) as usize)
-            .clamp(worker_count + 2, IO_DEPTH + 2 * worker_count + 2);
-        budget.hold(
-            "chunk and output buffers",
-            chunk_count as u64 * chunk_buffer,
-        );
-
-        // Offsets, slots and indexes of the batch each worker has in hand.
-        let scratch = (BATCH_RECORDS_MAX.min(chunk_bytes) * SCRATCH_BYTES) as u64;
-        let batch_records_max = BATCH_RECORDS_MAX
-            .min(chunk_bytes)
-            .min((limit / 16 / worker_count as u64 / SCRATCH_BYTES as u64).max(64) as usize);
-        let scratch = scratch.min((batch_records_max * SCRATCH_BYTES) as u64);
-        budget.hold("batch scratch", worker_count as u64 * scratch);
-
-        // What the user's map function makes out of one batch.
-        if job.map.is_some() {
-            budget.hold(
-                "mapped batches",
-                (limit / 16).min(8 * chunk_bytes as u64 * worker_count as u64),
-            );
-        }
-
-        // A record that is longer than a chunk, while it is put together.
-        let record_bytes_max = ((limit / 64) as usize).max(chunk_bytes);
-        budget.hold("long record", record_bytes_max as u64);
-        let data_bytes = inputs
-            .bytes()
-            .unwrap_or(limit.saturating_mul(STREAM_TIMES_MEMORY));
-        // Four times what a partition of the wished size should have, for skew.
-        let target = job
-            .tuning
-            .partition_bytes
-            .unwrap_or((limit / 16).min(PARTITION_BYTES_MAX));
-        let record_bytes = Self::record_bytes(job, inputs);
-        let entry_bytes = (target as f64 / record_bytes) as u64 * 4 * ENTRY_BYTES as u64;
-        let entry_bytes = entry_bytes
-            .max(1 << 20)
-            .min(limit / 8 / worker_count as u64);
-        let entry_count = (entry_bytes as usize / ENTRY_BYTES).max(64);
-        budget.hold(
-            "sort entries",
-            (worker_count * entry_count * ENTRY_BYTES) as u64,
-        );
-
-        let blocks_bytes = budget.left_bytes();
-        let records = (data_bytes as f64 / record_bytes) as u64;
-        let by_size = data_bytes.div_ceil(target.max(1));
-        let by_entries = (2 * records).div_ceil(entry_count as u64);
-        let wished = by_size.max(by_entries).clamp(1, 1 << 16) as usize;
-        let wished = tuning.partition_count.unwrap_or(wished).max(1);
-        let block_bytes = tuning.block_bytes.map_or_else(
-            || {
-                let share = blocks_bytes / (8 * wished as u64);
-                let power = share.checked_ilog2().map_or(0, |bits| 1u64 << bits);
-                power.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX) as usize
-            },
-            |bytes| bytes,
-        );
-        let block_count = (blocks_bytes / block_bytes as u64) as usize;
-        if block_count < 24 {
-            return Err(too_little(
-                limit,
-                limit + (24 - block_count as u64) * 2 * block_bytes as u64,
-            ));
-        }
-        budget.hold("partitions in memory", (block_count * block_bytes) as u64);
-
-        let partition_count = wished.min(block_count / 4).max(1);
-        let partition_bytes = data_bytes / partition_count as u64;
-        let unit_blocks_max =
-            (block_count / 2).min((UNIT_BYTES_MAX / block_bytes as u64) as usize - 1);
-        let passes = Self::passes(
-            inputs,
-            blocks_bytes,
-            partition_bytes,
-            unit_blocks_max,
-            block_bytes,
-        );
-        let block_low_water =
-            (32 * MIB / block_bytes as u64).clamp(6, (block_count as u64 / 8).max(6)) as usize;
-        let in_memory =
-            (block_count - block_low_water - partition_count / 2) as u64 * block_bytes as u64;
-        let sample_count = tuning
-            .sample_count
-            .unwrap_or((data_bytes / (64 << 10)).clamp(1, 1024) as usize);
+        let reading = Reading::new(job, machine.cores, &mut budget)?;
+        let sorting = Sorting::new(job, inputs, &reading, &mut budget)?;
+        let holding = Holding::new(job, &sorting, &mut budget)?;
+        let input_bytes = inputs.bytes();
+        let temp_bytes = input_bytes.map(|bytes| bytes.saturating_sub(holding.kept_bytes));
+        let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
+        let block = holding.block_bytes as u64;
+        let unit_blocks_max = (holding.block_count / 2).min((UNIT_BYTES_MAX / block) as usize - 1);
+        let sample_count = (sorting.data_bytes / (64 << 10)).clamp(1, 1024) as usize;
         Ok(Self {
-            input_bytes: inputs.bytes(),
-            worker_count,
-            chunk_bytes,
-            headroom_bytes,
-            chunk_count,
+            input_bytes,
+            worker_count: reading.worker_count,
+            chunk_bytes: reading.chunk_bytes,
+            headroom_bytes: reading.headroom_bytes,
+            chunk_count: reading.chunk_count,
             io_depth: IO_DEPTH,
-            batch_records_max,
-            block_bytes,
-            block_count,
-            block_low_water,
-            partition_count,
-            partition_count_max: (block_count / 3).max(partition_count),
-            divide_bytes: (2 * partition_bytes).max(2 * block_bytes as u64),
-            divide_records: (entry_count / 2) as u64,
-            entry_count,
+            batch_records_max: reading.batch_records_max,
+            mapped_bytes_max: reading.mapped_bytes_max,
+            block_bytes: holding.block_bytes,
+            block_count: holding.block_count,
+            block_low_water: holding.block_low_water,
+            partition_count: holding.partition_count,
+            partition_count_max: (holding.block_count / 3).max(holding.partition_count),
+            divide_bytes: (2 * partition_bytes).max(2 * block),
+            divide_records: (sorting.entry_count / 2) as u64,
+            entry_count: sorting.entry_count,
             unit_blocks_max,
-            record_bytes_max,
-            sample_count,
-            sample_bytes: Self::sample_bytes(order.format()),
-            temp_bytes: inputs.bytes().map(|bytes| bytes.saturating_sub(in_memory)),
-            passes,
+            unit_fragments_max: (2 * sorting.record_bytes_max).div_ceil(holding.block_bytes),
+            record_bytes_max: sorting.record_bytes_max,
+            sample_count: job.tuning.sample_count.unwrap_or(sample_count),
+            sample_bytes: sample_bytes(order.format()),
+            temp_bytes,
+            passes: match temp_bytes {
+                Some(0) => 1,
+                _ if partition_bytes > unit_blocks_max as u64 * block => 3,
+                _ => 2,
+            },
             equal_keys_meet: job.equal_keys_meet,
             verify: job.verify.unwrap_or(false),
             budget,
@@ -304,38 +223,6 @@ impl Plan {
         self.headroom_bytes + self.chunk_bytes + sortmill_io::ALIGN_BYTES
     }
 
-    /// Bytes of a record, as far as they are known: what was looked at, or a guess.
-    fn record_bytes(job: &Job, inputs: &Inputs) -> f64 {
-        match job.format {
-            Format::Fixed(bytes) => f64::from(bytes),
-            Format::Lines => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
-        }
-    }
-
-    /// One pass if all fits in memory, two if each partition does, three if partitions must be merged.
-    fn passes(
-        inputs: &Inputs,
-        blocks_bytes: u64,
-        partition_bytes: u64,
-        unit_blocks_max: usize,
-        block_bytes: usize,
-    ) -> u32 {
-        match inputs.bytes() {
-            Some(bytes) if bytes <= blocks_bytes / 8 * 7 => 1,
-            _ if partition_bytes > (unit_blocks_max * block_bytes) as u64 => 3,
-            _ => 2,
-        }
-    }
-
-    /// A few records at each sampled place.
-    fn sample_bytes(format: Format) -> usize {
-        let wished = match format {
-            Format::Lines => 8192,
-            Format::Fixed(bytes) => (2 * bytes as usize).max(4096),
-        };
-        wished.next_multiple_of(sortmill_io::ALIGN_BYTES)
-    }
-
     /// The bytes that any sort of this input within this memory must move, in and out of devices: the
     /// input once, the output once, and what does not fit in memory twice more (Aggarwal and Vitter 1988;
     /// CD 1.1.2 calls a system that does just that 2-IO).
@@ -344,6 +231,164 @@ impl Plan {
         let beyond = input_bytes.saturating_sub(self.budget.limit_bytes);
         input_bytes + output_bytes + 2 * beyond
     }
+}
+
+/// How the input comes into memory.
+struct Reading {
+    worker_count: usize,
+    chunk_bytes: usize,
+    headroom_bytes: usize,
+    chunk_count: usize,
+    batch_records_max: usize,
+    mapped_bytes_max: usize,
+}
+
+impl Reading {
+    fn new(job: &Job, cores: usize, budget: &mut Budget) -> Result<Self> {
+        let limit = budget.limit_bytes;
+        let tuned = job.tuning.chunk_bytes;
+        let chunk_bytes = tuned.unwrap_or(CHUNK_BYTES);
+        let headroom_bytes = tuned.map_or(HEADROOM_BYTES, |_| sortmill_io::ALIGN_BYTES);
+        let buffer = (headroom_bytes + chunk_bytes + sortmill_io::ALIGN_BYTES) as u64;
+
+        // Two chunks on their way and one in each worker's hands; fewer workers where memory is short.
+        let affordable = (limit / 2 / buffer).saturating_sub(2) as usize;
+        let worker_count = job.threads.unwrap_or(cores).max(1).min(affordable);
+        if worker_count == 0 {
+            return Err(too_little(limit, 2 * 3 * buffer));
+        }
+        let workers = worker_count as u64;
+
+        // Raw bytes on their way in while distributing, output on its way out while sorting.
+        let chunk_count = ((limit / 8 / buffer) as usize)
+            .clamp(worker_count + 2, IO_DEPTH + 2 * worker_count + 2);
+        budget.hold("chunk and output buffers", chunk_count as u64 * buffer)?;
+
+        // Offsets, slots and indexes of the batch each worker has in hand.
+        let share = (limit / 16 / workers) as usize / SCRATCH_BYTES;
+        let batch_records_max = BATCH_RECORDS_MAX.min(chunk_bytes).min(share.max(64));
+        let scratch = (batch_records_max * SCRATCH_BYTES) as u64;
+        budget.hold("batch scratch", workers * scratch)?;
+
+        // What the user's map function makes out of one batch.
+        let share = (limit / 8 / workers) as usize;
+        let mapped_bytes_max = share.clamp(2 * chunk_bytes, 8 * chunk_bytes);
+        if job.map.is_some() {
+            budget.hold("mapped batches", workers * mapped_bytes_max as u64)?;
+        }
+        Ok(Self {
+            worker_count,
+            chunk_bytes,
+            headroom_bytes,
+            chunk_count,
+            batch_records_max,
+            mapped_bytes_max,
+        })
+    }
+}
+
+/// How large partitions should be, and what sorting one takes.
+struct Sorting {
+    /// Bytes of the input, or a guess.
+    data_bytes: u64,
+    /// Partitions that would be of the best size.
+    partitions_wished: usize,
+    entry_count: usize,
+    record_bytes_max: usize,
+}
+
+impl Sorting {
+    fn new(job: &Job, inputs: &Inputs, reading: &Reading, budget: &mut Budget) -> Result<Self> {
+        let limit = budget.limit_bytes;
+        // A record that is longer than a chunk, while it is put together.
+        let record_bytes_max = ((limit / 128) as usize).max(reading.chunk_bytes);
+        budget.hold("long record", record_bytes_max as u64)?;
+        let record_bytes = match job.format {
+            Format::Fixed(bytes) if bytes as usize > record_bytes_max => {
+                let have = text::bytes(limit);
+                let cause = format!("records of {bytes} bytes are too long for {have} of memory");
+                return Err(Error::new(ErrorKind::Memory, "planning the job", cause));
+            }
+            Format::Fixed(bytes) => f64::from(bytes),
+            Format::Lines => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
+        };
+        let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
+        let data_bytes = inputs.bytes().unwrap_or(stream_bytes);
+        let best = (limit / 16).min(PARTITION_BYTES_MAX);
+        let best = job.tuning.partition_bytes.unwrap_or(best).max(1);
+
+        // Four times the entries of a partition of the best size, for skew, in each worker's hands and in
+        // those of the loader, which sorts what must be merged.
+        let tables = reading.worker_count as u64 + 1;
+        let wished = (best as f64 / record_bytes) as u64 * 4 * ENTRY_BYTES as u64;
+        let entry_bytes = wished.max(MIB).min(limit / 8 / tables);
+        let entry_count = (entry_bytes as usize / ENTRY_BYTES).max(64);
+        budget.hold("sort entries", tables * (entry_count * ENTRY_BYTES) as u64)?;
+
+        // Small enough to be sorted near the caches, and for its entries to fit twice.
+        let records = (data_bytes as f64 / record_bytes) as u64;
+        let by_bytes = data_bytes.div_ceil(best);
+        let by_entries = (2 * records).div_ceil(entry_count as u64);
+        let partitions = by_bytes.max(by_entries).clamp(1, 1 << 16) as usize;
+        Ok(Self {
+            data_bytes,
+            partitions_wished: job.tuning.partition_count.unwrap_or(partitions).max(1),
+            entry_count,
+            record_bytes_max,
+        })
+    }
+}
+
+/// What partitions hold in memory: the rest of it.
+struct Holding {
+    block_bytes: usize,
+    block_count: usize,
+    block_low_water: usize,
+    partition_count: usize,
+    /// Bytes of records that will still be in memory when all have been distributed.
+    kept_bytes: u64,
+}
+
+/// Fewer blocks leave no room for open ones, spare ones and those on their way.
+const BLOCK_COUNT_MIN: u64 = 24;
+
+impl Holding {
+    fn new(job: &Job, sorting: &Sorting, budget: &mut Budget) -> Result<Self> {
+        let left = budget.left_bytes();
+        // So that open blocks, half full on average, take a sixteenth.
+        let share = left / (8 * sorting.partitions_wished as u64);
+        let power = share.checked_ilog2().map_or(0, |bits| 1u64 << bits);
+        let block_bytes = power.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
+        let block_bytes = job
+            .tuning
+            .block_bytes
+            .map_or(block_bytes, |bytes| bytes as u64);
+        let block_count = left / block_bytes;
+        if block_count < BLOCK_COUNT_MIN {
+            let missing = (BLOCK_COUNT_MIN - block_count) * 2 * block_bytes;
+            return Err(too_little(budget.limit_bytes, budget.limit_bytes + missing));
+        }
+        budget.hold("partitions in memory", block_count * block_bytes)?;
+        let partition_count = sorting.partitions_wished.min(block_count as usize / 4);
+        let low_water = (32 * MIB / block_bytes).clamp(6, (block_count / 8).max(6));
+        let kept_blocks = block_count - low_water - partition_count as u64 / 2;
+        Ok(Self {
+            block_bytes: block_bytes as usize,
+            block_count: block_count as usize,
+            block_low_water: low_water as usize,
+            partition_count,
+            kept_bytes: kept_blocks * block_bytes,
+        })
+    }
+}
+
+/// A few records at each sampled place.
+fn sample_bytes(format: Format) -> usize {
+    let wished = match format {
+        Format::Lines => 8192,
+        Format::Fixed(bytes) => (2 * bytes as usize).max(4096),
+    };
+    wished.next_multiple_of(sortmill_io::ALIGN_BYTES)
 }
 
 fn too_little(have: u64, need: u64) -> Error {

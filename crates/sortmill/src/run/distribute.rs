@@ -211,7 +211,7 @@ fn work(
         partitions,
         offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
         scratch: Scratch::default(),
-        made: Records::new(shared.job.format, 8 * shared.plan.chunk_bytes),
+        made: Records::new(shared.job.format, shared.plan.mapped_bytes_max),
         seen: Seen::default(),
     };
     loop {
@@ -423,7 +423,7 @@ fn add_to_sample(
         crate::order::Format::Lines => usize::from(offset > 0),
         crate::order::Format::Fixed(size) => (offset % u64::from(size)) as usize,
     };
-    let mapped = RefCell::new(Records::new(shared.job.format, 8 * plan.chunk_bytes));
+    let mapped = RefCell::new(Records::new(shared.job.format, plan.mapped_bytes_max));
     sample_records(
         &plan.order,
         bytes,

@@ -105,10 +105,11 @@ fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
 
 /// `$TMPDIR` unless that is in memory, else the output's folder, else `/var/tmp`.
 fn default_temp(os: &dyn Os, output: &Where) -> PathBuf {
-    if let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from) {
-        if !folder.as_os_str().is_empty() && !os.in_memory(&folder) {
-            return folder;
-        }
+    if let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
+        && !folder.as_os_str().is_empty()
+        && !os.in_memory(&folder)
+    {
+        return folder;
     }
     match output {
         Where::NewFile(new_file) => new_file.folder().to_owned(),
@@ -134,11 +135,7 @@ fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Optio
     let wrong =
         |error: std::io::Error| Error::io("reading the input", path, &error).kind(ErrorKind::Input);
     let mut bytes = vec![0; LOOK_BYTES];
-    let file = match path.as_os_str() == "-" {
-        // Standard input has one position, which the reader does not use, but a later program might.
-        true => return Ok(None),
-        false => os.open(path, Access::Cached).map_err(wrong)?,
-    };
+    let file = os.open(path, Access::Cached).map_err(wrong)?;
     let moved = os
         .read_stream(&file, &mut bytes, &|| false)
         .map_err(wrong)?;
@@ -164,14 +161,33 @@ pub fn sort(job: &Job, os: &dyn Os, stop: &Stop) -> Result<Report> {
 /// # Errors
 /// As [`sort`].
 pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
+    let needs = space_hint(&prepared.plan);
     let result = sort_inner(job, prepared, os, stop);
     // Whoever noticed the end of the job last must not hide why it ended.
     match result {
         Err(error) => {
             stop.fail(error);
-            Err(stop.error())
+            let error = stop.error();
+            Err(match (error.kind, &error.hint) {
+                (ErrorKind::Space, None) => error.hint(needs),
+                _ => error,
+            })
         }
         Ok(report) => Ok(report),
+    }
+}
+
+/// What to say when a disk is full.
+fn space_hint(plan: &Plan) -> String {
+    match (plan.input_bytes, plan.temp_bytes) {
+        (Some(input), Some(temp)) => format!(
+            "This job needs {} for temporary files and {} for the output.",
+            text::bytes(temp),
+            text::bytes(input)
+        ),
+        _ => "How much this job needs depends on how long its stream is: its length for the output, and \
+              for temporary files what of it does not fit in memory."
+            .to_owned(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
-use crate::partitions::{Counts, Unit, Whereabouts, damaged};
+use crate::partitions::{Block, Counts, Unit, Whereabouts, damaged};
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
@@ -194,10 +194,16 @@ impl Done {
     }
 }
 
-/// Whether a unit's blocks or entries do not fit in memory.
+/// Whether a unit's blocks, entries or long records do not fit in memory.
 fn is_too_large(shared: &Shared<'_>, unit: &Unit) -> bool {
     unit.blocks().count() > shared.plan.unit_blocks_max
         || unit.records_at_most() > shared.plan.entry_count as u64
+        || unit.blocks().filter(|block| is_fragment(block)).count() > shared.plan.unit_fragments_max
+}
+
+/// Whether a block is a part of a long record, and not its end.
+fn is_fragment(block: &Block) -> bool {
+    block.header.record_count == 0
 }
 
 /// Loads all units in order and merges those that are too large.
@@ -498,18 +504,21 @@ fn make_runs(
     let mut waiting = unit.blocks().peekable();
     while waiting.peek().is_some() {
         let mut blocks: Vec<LoadedBlock> = Vec::new();
-        let mut records = 0;
+        let (mut records, mut fragments) = (0, 0);
         // A chain of fragments stays in one piece: it ends with the next block that has a whole record.
         while let Some(block) = waiting.peek() {
             let in_chain = blocks
                 .last()
                 .is_some_and(|last| last.header.record_count == 0);
             let grown = records + block.header.record_count as usize;
-            let full = blocks.len() >= plan.unit_blocks_max / 2 || grown > entries.len();
+            let full = blocks.len() >= plan.unit_blocks_max / 2
+                || grown > entries.len()
+                || fragments >= plan.unit_fragments_max;
             if full && !in_chain && !blocks.is_empty() {
                 break;
             }
             records = grown;
+            fragments += usize::from(is_fragment(block));
             let block = waiting.next().expect("it was there");
             blocks.push(match &block.whereabouts {
                 Whereabouts::Memory(buffer) => LoadedBlock {

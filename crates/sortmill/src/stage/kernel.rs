@@ -71,11 +71,11 @@ pub fn location(entry: Entry) -> u32 {
 
 /// Fewer entries than this are sorted by comparison at once.
 const RADIX_COUNT_MIN: usize = 1 << 12;
-/// Buckets of the radix step: enough that each is sorted within the first-level cache.
+/// Bits of the radix step: enough that each of its parts is sorted within the first-level cache.
 const RADIX_BITS: u32 = 10;
 
 /// Sorts entries by word and place, in place: one most-significant-digit step over the bits in which the
-/// words differ, then comparison within each bucket.
+/// words differ, then comparison within each part.
 pub fn sort_entries(entries: &mut [Entry]) {
     if entries.len() < RADIX_COUNT_MIN {
         entries.sort_unstable();
@@ -100,15 +100,15 @@ pub fn sort_entries(entries: &mut [Entry]) {
         sum += *end;
         *end = sum;
     }
-    // American flag sort (McIlroy, Bostic and McIlroy 1993): each swap puts one entry into its bucket.
+    // American flag sort (McIlroy, Bostic and McIlroy 1993): each swap puts one entry into its part.
     let mut heads = starts;
-    for bucket in 0..heads.len() {
-        while heads[bucket] < ends[bucket] {
-            let home = digit(entries[heads[bucket]]);
-            if home == bucket {
-                heads[bucket] += 1;
+    for part in 0..heads.len() {
+        while heads[part] < ends[part] {
+            let home = digit(entries[heads[part]]);
+            if home == part {
+                heads[part] += 1;
             } else {
-                entries.swap(heads[bucket], heads[home]);
+                entries.swap(heads[part], heads[home]);
                 heads[home] += 1;
             }
         }

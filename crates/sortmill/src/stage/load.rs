@@ -155,10 +155,10 @@ impl<'a> Loader<'a> {
     fn free_block(&mut self, meter: &mut Meter<'_>) -> Result<Buffer> {
         loop {
             let in_flight = self.ring().in_flight();
-            if in_flight < self.depth {
-                if let Some(buffer) = self.pool.try_take() {
-                    return Ok(buffer);
-                }
+            if in_flight < self.depth
+                && let Some(buffer) = self.pool.try_take()
+            {
+                return Ok(buffer);
             }
             if in_flight > 0 {
                 self.land_one(meter)?;

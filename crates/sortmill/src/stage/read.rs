@@ -50,14 +50,19 @@ impl Source {
             Input::Stdin => os.stdin().map_err(wrong)?,
             Input::Path(path) => os.open(path, Access::Cached).map_err(wrong)?,
         };
-        let meta = os.meta(&file).map_err(wrong)?;
+        let mut meta = os.meta(&file).map_err(wrong)?;
+        if input == &Input::Stdin && meta.kind == Kind::Regular {
+            // A file as standard input begins where its last reader stopped, which only reading on tells.
+            meta.kind = Kind::Stream;
+            meta.bytes = 0;
+        }
         if meta.kind == Kind::Directory {
             return Err(
                 Error::new(ErrorKind::Input, "opening the input", "it is a directory").at(path),
             );
         }
         let large = meta.kind == Kind::Regular && meta.bytes >= DIRECT_BYTES_MIN;
-        if large && input != &Input::Stdin && os.cached_share(&file, meta.bytes) < 0.5 {
+        if large && os.cached_share(&file, meta.bytes) < 0.5 {
             file = os.open(path, Access::Direct).map_err(wrong)?;
         }
         Ok(Self {
