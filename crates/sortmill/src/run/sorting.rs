@@ -91,6 +91,7 @@ pub fn sort(
     target: &Target,
 ) -> Result<Sorted> {
     let Shared { plan, os, stop, .. } = *shared;
+    let began_ns = os.now_ns();
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
@@ -128,7 +129,7 @@ pub fn sort(
 
     let (load_end, worker_ends, write_end) = scope(|threads| {
         let loader = spawn(threads, "load", || {
-            let mut meter = Meter::start(os, &[Stage::Load, Stage::Merge]);
+            let mut meter = Meter::start_at(os, &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
                 load_all(&phase, units, file.as_ref(), &loaded, &mut meter)
             });
@@ -138,14 +139,14 @@ pub fn sort(
             .map(|number| {
                 let (phase, loaded) = (&phase, &loaded);
                 spawn(threads, &format!("sort-{number}"), move || {
-                    let mut meter = Meter::start(os, &[Stage::Sort, Stage::Reduce]);
+                    let mut meter = Meter::start_at(os, &[Stage::Sort, Stage::Reduce], began_ns);
                     let result = guarded(stop, || work(phase, loaded, &mut meter));
                     result.map(|done| (done, meter.finish(Stage::Sort)))
                 })
             })
             .collect();
         let writer = spawn(threads, "write", || {
-            let mut meter = Meter::start(os, &[Stage::Write]);
+            let mut meter = Meter::start_at(os, &[Stage::Write], began_ns);
             let result = guarded(stop, || write(os, target, &blocks, stop, &mut meter));
             result.map(|bytes| (bytes, meter.finish(Stage::Write)))
         });
