@@ -139,6 +139,8 @@ const CHUNK_BYTES: usize = 4 << 20;
 const HEADROOM_BYTES: usize = 64 << 10;
 const IO_DEPTH: usize = 8;
 const BATCH_RECORDS_MAX: usize = 1 << 16;
+/// Below this, open blocks and those on their way would leave none to hold records.
+const BLOCK_COUNT_MIN: usize = 24;
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Near this size a partition is sorted mostly within the processor's caches.
@@ -163,6 +165,22 @@ impl Plan {
         let limit = job
             .memory_bytes
             .unwrap_or(machine.memory_bytes_available / 2);
+        let within = |limit| Self::within(limit, order.clone(), job, inputs, machine);
+        within(limit).ok_or_else(|| {
+            let mut sizes = (1..1024).chain((10..40).map(|power| 1 << power));
+            let least = sizes.find(|&mib| within(mib * MIB).is_some());
+            too_little(limit, least.unwrap_or(1 << 40) * MIB)
+        })
+    }
+
+    /// The plan for `limit` bytes of memory, if they are enough for one.
+    fn within(
+        limit: u64,
+        order: Order,
+        job: &Job,
+        inputs: &Inputs,
+        machine: &Machine,
+    ) -> Option<Self> {
         let tuning = &job.tuning;
         let chunk_bytes = tuning.chunk_bytes.unwrap_or(CHUNK_BYTES);
         let headroom_bytes = if tuning.chunk_bytes.is_some() {
@@ -177,7 +195,7 @@ impl Plan {
         let affordable = (limit / 2 / chunk_buffer).saturating_sub(2) as usize;
         let worker_count = asked.min(affordable);
         if worker_count == 0 {
-            return Err(too_little(limit, 2 * 3 * chunk_buffer));
+            return None;
         }
         let mut budget = Budget::new(limit);
 
@@ -242,11 +260,8 @@ impl Plan {
             |bytes| bytes,
         );
         let block_count = (blocks_bytes / block_bytes as u64) as usize;
-        if block_count < 24 {
-            return Err(too_little(
-                limit,
-                limit + (24 - block_count as u64) * 2 * block_bytes as u64,
-            ));
+        if block_count < BLOCK_COUNT_MIN {
+            return None;
         }
         budget.hold("partitions in memory", (block_count * block_bytes) as u64);
 
@@ -268,7 +283,7 @@ impl Plan {
         let sample_count = tuning
             .sample_count
             .unwrap_or((data_bytes / (64 << 10)).clamp(1, 1024) as usize);
-        Ok(Self {
+        Some(Self {
             input_bytes: inputs.bytes(),
             worker_count,
             chunk_bytes,
