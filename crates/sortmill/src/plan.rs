@@ -101,6 +101,8 @@ pub struct Plan {
     pub batch_records_max: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
+    /// The most records of a block: one that is merged is sorted in pieces of whole blocks.
+    pub block_records_max: usize,
     /// Blocks in memory.
     pub block_count: usize,
     /// Free blocks, those being written among them, below which a partition is evicted.
@@ -292,6 +294,7 @@ impl Plan {
             io_depth: IO_DEPTH,
             batch_records_max,
             block_bytes,
+            block_records_max: entry_count / 2,
             block_count,
             block_low_water,
             partition_count,
