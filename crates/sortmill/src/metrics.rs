@@ -167,13 +167,19 @@ impl<'a> Meter<'a> {
     /// Starts the watch of a worker that runs `stages`.
     #[must_use]
     pub fn start(os: &'a dyn Os, stages: &[Stage]) -> Self {
+        Self::start_at(os, stages, os.now_ns())
+    }
+
+    /// Starts the watch as of `began_ns`, when the phase began: what it took until the worker ran counts.
+    #[must_use]
+    pub fn start_at(os: &'a dyn Os, stages: &[Stage], began_ns: u64) -> Self {
         let mut metrics = Metrics::default();
         for stage in stages {
             metrics.stage_mut(*stage).worker_count = 1;
         }
         Self {
             os,
-            lap_ns: os.now_ns(),
+            lap_ns: began_ns,
             metrics,
         }
     }

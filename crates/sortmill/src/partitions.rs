@@ -233,7 +233,8 @@ impl<'a> Partitions<'a> {
                     state.open = Some(Open::new(buffer));
                 }
                 let open = state.open.as_mut().expect("just made");
-                let put = open.put(batch, rest);
+                let room = self.plan.block_records_max - open.records() as usize;
+                let put = open.put(batch, &rest[..rest.len().min(room)]);
                 if put == 0 {
                     self.close_open(id, &mut state, &mut full);
                 }

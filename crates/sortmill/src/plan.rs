@@ -46,16 +46,16 @@ impl Budget {
         self.limit_bytes.saturating_sub(held)
     }
 
-    /// Gives `bytes` to `name`.
-    fn hold(&mut self, name: &str, bytes: u64) -> Result<()> {
+    /// Gives `bytes` to `name`, if they are left.
+    fn hold(&mut self, name: &str, bytes: u64) -> Option<()> {
         if bytes > self.left_bytes() {
-            return Err(too_little(self.limit_bytes, 2 * self.limit_bytes));
+            return None;
         }
         self.holders.push(Holder {
             name: name.to_owned(),
             bytes,
         });
-        Ok(())
+        Some(())
     }
 }
 
@@ -107,6 +107,8 @@ pub struct Plan {
     pub mapped_bytes_max: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
+    /// The most records of a block: one that is merged is sorted in pieces of whole blocks.
+    pub block_records_max: usize,
     /// Blocks in memory.
     pub block_count: usize,
     /// Free blocks, those being written among them, below which a partition is evicted.
@@ -171,6 +173,22 @@ impl Plan {
         let order = Order::new(job.format, &job.keys)?;
         let available = machine.memory_bytes_available;
         let limit = job.memory_bytes.unwrap_or(available / 2);
+        let within = |limit| Self::within(limit, order.clone(), job, inputs, machine);
+        within(limit).ok_or_else(|| {
+            let mut sizes = (1..1024).chain((10..40).map(|power| 1 << power));
+            let least = sizes.find(|&mib| within(mib * MIB).is_some());
+            too_little(limit, least.unwrap_or(1 << 40) * MIB)
+        })
+    }
+
+    /// The plan for `limit` bytes of memory, if they are enough for one.
+    fn within(
+        limit: u64,
+        order: Order,
+        job: &Job,
+        inputs: &Inputs,
+        machine: &Machine,
+    ) -> Option<Self> {
         let mut budget = Budget::new(limit);
         let reading = Reading::new(job, machine.cores, &mut budget)?;
         let sorting = Sorting::new(job, inputs, &reading, &mut budget)?;
@@ -181,7 +199,7 @@ impl Plan {
         let block = holding.block_bytes as u64;
         let unit_blocks_max = (holding.block_count / 2).min((UNIT_BYTES_MAX / block) as usize - 1);
         let sample_count = (sorting.data_bytes / (64 << 10)).clamp(1, 1024) as usize;
-        Ok(Self {
+        Some(Self {
             input_bytes,
             worker_count: reading.worker_count,
             chunk_bytes: reading.chunk_bytes,
@@ -191,6 +209,7 @@ impl Plan {
             batch_records_max: reading.batch_records_max,
             mapped_bytes_max: reading.mapped_bytes_max,
             block_bytes: holding.block_bytes,
+            block_records_max: sorting.entry_count / 2,
             block_count: holding.block_count,
             block_low_water: holding.block_low_water,
             partition_count: holding.partition_count,
@@ -199,7 +218,7 @@ impl Plan {
             divide_records: (sorting.entry_count / 2) as u64,
             entry_count: sorting.entry_count,
             unit_blocks_max,
-            unit_fragments_max: (2 * sorting.record_bytes_max).div_ceil(holding.block_bytes),
+            unit_fragments_max: sorting.record_bytes_max.div_ceil(holding.block_bytes),
             record_bytes_max: sorting.record_bytes_max,
             sample_count: job.tuning.sample_count.unwrap_or(sample_count),
             sample_bytes: sample_bytes(order.format()),
@@ -244,7 +263,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(job: &Job, cores: usize, budget: &mut Budget) -> Result<Self> {
+    fn new(job: &Job, cores: usize, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
         let tuned = job.tuning.chunk_bytes;
         let chunk_bytes = tuned.unwrap_or(CHUNK_BYTES);
@@ -255,7 +274,7 @@ impl Reading {
         let affordable = (limit / 2 / buffer).saturating_sub(2) as usize;
         let worker_count = job.threads.unwrap_or(cores).max(1).min(affordable);
         if worker_count == 0 {
-            return Err(too_little(limit, 2 * 3 * buffer));
+            return None;
         }
         let workers = worker_count as u64;
 
@@ -276,7 +295,7 @@ impl Reading {
         if job.map.is_some() {
             budget.hold("mapped batches", workers * mapped_bytes_max as u64)?;
         }
-        Ok(Self {
+        Some(Self {
             worker_count,
             chunk_bytes,
             headroom_bytes,
@@ -298,17 +317,13 @@ struct Sorting {
 }
 
 impl Sorting {
-    fn new(job: &Job, inputs: &Inputs, reading: &Reading, budget: &mut Budget) -> Result<Self> {
+    fn new(job: &Job, inputs: &Inputs, reading: &Reading, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
         // A record that is longer than a chunk, while it is put together.
-        let record_bytes_max = ((limit / 128) as usize).max(reading.chunk_bytes);
+        let record_bytes_max = ((limit / 64) as usize).max(reading.chunk_bytes);
         budget.hold("long record", record_bytes_max as u64)?;
         let record_bytes = match job.format {
-            Format::Fixed(bytes) if bytes as usize > record_bytes_max => {
-                let have = text::bytes(limit);
-                let cause = format!("records of {bytes} bytes are too long for {have} of memory");
-                return Err(Error::new(ErrorKind::Memory, "planning the job", cause));
-            }
+            Format::Fixed(bytes) if bytes as usize > record_bytes_max => return None,
             Format::Fixed(bytes) => f64::from(bytes),
             Format::Lines => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
         };
@@ -330,7 +345,7 @@ impl Sorting {
         let by_bytes = data_bytes.div_ceil(best);
         let by_entries = (2 * records).div_ceil(entry_count as u64);
         let partitions = by_bytes.max(by_entries).clamp(1, 1 << 16) as usize;
-        Ok(Self {
+        Some(Self {
             data_bytes,
             partitions_wished: job.tuning.partition_count.unwrap_or(partitions).max(1),
             entry_count,
@@ -353,7 +368,7 @@ struct Holding {
 const BLOCK_COUNT_MIN: u64 = 24;
 
 impl Holding {
-    fn new(job: &Job, sorting: &Sorting, budget: &mut Budget) -> Result<Self> {
+    fn new(job: &Job, sorting: &Sorting, budget: &mut Budget) -> Option<Self> {
         let left = budget.left_bytes();
         // So that open blocks, half full on average, take a sixteenth.
         let share = left / (8 * sorting.partitions_wished as u64);
@@ -365,14 +380,13 @@ impl Holding {
             .map_or(block_bytes, |bytes| bytes as u64);
         let block_count = left / block_bytes;
         if block_count < BLOCK_COUNT_MIN {
-            let missing = (BLOCK_COUNT_MIN - block_count) * 2 * block_bytes;
-            return Err(too_little(budget.limit_bytes, budget.limit_bytes + missing));
+            return None;
         }
         budget.hold("partitions in memory", block_count * block_bytes)?;
         let partition_count = sorting.partitions_wished.min(block_count as usize / 4);
         let low_water = (32 * MIB / block_bytes).clamp(6, (block_count / 8).max(6));
         let kept_blocks = block_count - low_water - partition_count as u64 / 2;
-        Ok(Self {
+        Some(Self {
             block_bytes: block_bytes as usize,
             block_count: block_count as usize,
             block_low_water: low_water as usize,

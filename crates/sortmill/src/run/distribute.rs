@@ -57,6 +57,7 @@ const SAMPLE_POOL_BYTES: usize = 256 << 10;
 
 pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed> {
     let Shared { plan, os, stop, .. } = *shared;
+    let began_ns = os.now_ns();
     let chunks: Queue<Chunk> = Queue::new(plan.chunk_count);
     let spills = Queue::new(plan.block_count);
     let partitions = Partitions::new(
@@ -80,7 +81,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
 
     let (read_end, worker_ends, spill_end, sampled) = scope(|threads| {
         let reader = spawn(threads, "read", || {
-            let mut meter = Meter::start(os, &[Stage::Read]);
+            let mut meter = Meter::start_at(os, &[Stage::Read], began_ns);
             let mut watcher = StreamSampler::new(shared, &partitions);
             let result = guarded(stop, || {
                 read(
@@ -104,14 +105,15 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             .map(|number| {
                 let (chunks, partitions) = (&chunks, &partitions);
                 spawn(threads, &format!("partition-{number}"), move || {
-                    let mut meter = Meter::start(os, &[Stage::Cut, Stage::Map, Stage::Partition]);
+                    let mut meter =
+                        Meter::start_at(os, &[Stage::Cut, Stage::Map, Stage::Partition], began_ns);
                     let result = guarded(stop, || work(shared, chunks, partitions, &mut meter));
                     result.map(|seen| (seen, meter.finish(Stage::Cut)))
                 })
             })
             .collect();
         let spiller = spawn(threads, "spill", || {
-            let mut meter = Meter::start(os, &[Stage::Spill]);
+            let mut meter = Meter::start_at(os, &[Stage::Spill], began_ns);
             let spiller = Spiller {
                 os,
                 open: &|| shared.temp.spill_file(),

@@ -14,13 +14,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
-use crate::partitions::{Block, Counts, Unit, Whereabouts, damaged};
+use crate::partitions::{Block, Content, Counts, Unit, Whereabouts, damaged};
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::load::{LoadedBlock, LoadedUnit, Loader};
-use crate::stage::merge::{Device, Run, merge, write_run};
+use crate::stage::merge::{Device, Run, RunWriter, merge};
 use crate::stage::reduce::{Gather, Stream};
 use crate::stage::sort::{self, Framed, Load, Slab};
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
@@ -91,6 +91,7 @@ pub fn sort(
     target: &Target,
 ) -> Result<Sorted> {
     let Shared { plan, os, stop, .. } = *shared;
+    let began_ns = os.now_ns();
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
@@ -128,7 +129,7 @@ pub fn sort(
 
     let (load_end, worker_ends, write_end) = scope(|threads| {
         let loader = spawn(threads, "load", || {
-            let mut meter = Meter::start(os, &[Stage::Load, Stage::Merge]);
+            let mut meter = Meter::start_at(os, &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
                 load_all(&phase, units, file.as_ref(), &loaded, &mut meter)
             });
@@ -138,14 +139,14 @@ pub fn sort(
             .map(|number| {
                 let (phase, loaded) = (&phase, &loaded);
                 spawn(threads, &format!("sort-{number}"), move || {
-                    let mut meter = Meter::start(os, &[Stage::Sort, Stage::Reduce]);
+                    let mut meter = Meter::start_at(os, &[Stage::Sort, Stage::Reduce], began_ns);
                     let result = guarded(stop, || work(phase, loaded, &mut meter));
                     result.map(|done| (done, meter.finish(Stage::Sort)))
                 })
             })
             .collect();
         let writer = spawn(threads, "write", || {
-            let mut meter = Meter::start(os, &[Stage::Write]);
+            let mut meter = Meter::start_at(os, &[Stage::Write], began_ns);
             let result = guarded(stop, || write(os, target, &blocks, stop, &mut meter));
             result.map(|bytes| (bytes, meter.finish(Stage::Write)))
         });
@@ -472,12 +473,13 @@ fn merge_unit(
         read_bytes: 0,
     };
     let (runs, bytes) = make_runs(phase, unit, &mut device, meter)?;
+    let runs = fewer_runs(phase, runs, &mut device, meter)?;
     done.merged += 1;
     done.sizes.push(bytes);
     let order = &plan.order;
     phase.put_unit(number, bytes, meter, done, |way, meter| {
         let mut proof = Stream::new(order, way.shared.number);
-        merge(order, runs, &mut device, meter, |record, meter| {
+        merge(order, runs, &mut device, meter, |_, record, _, meter| {
             proof.next(record)?;
             way.put(record, meter)
         })?;
@@ -489,10 +491,11 @@ fn merge_unit(
     Ok(())
 }
 
-/// Sorts as many of a unit's blocks at a time as memory holds and writes each piece as a run.
+/// Sorts as many of a unit's blocks at a time as memory holds and writes each piece as a run. The memory
+/// of blocks that no other unit shares is free afterwards.
 fn make_runs(
     phase: &Phase<'_>,
-    unit: Unit,
+    mut unit: Unit,
     device: &mut Device<'_>,
     meter: &mut Meter<'_>,
 ) -> Result<(Vec<Run>, u64)> {
@@ -501,7 +504,12 @@ fn make_runs(
     let mut entries = entry_table(phase.shared)?;
     let mut runs = Vec::new();
     let mut bytes = 0;
-    let mut waiting = unit.blocks().peekable();
+    let contents = std::mem::take(&mut unit.contents).into_iter();
+    let blocks = |content: Arc<Content>| match Arc::try_unwrap(content) {
+        Ok(content) => content.blocks,
+        Err(shared) => shared.blocks.clone(),
+    };
+    let mut waiting = contents.flat_map(blocks).peekable();
     while waiting.peek().is_some() {
         let mut blocks: Vec<LoadedBlock> = Vec::new();
         let (mut records, mut fragments) = (0, 0);
@@ -520,16 +528,16 @@ fn make_runs(
             records = grown;
             fragments += usize::from(is_fragment(block));
             let block = waiting.next().expect("it was there");
-            blocks.push(match &block.whereabouts {
+            blocks.push(match block.whereabouts {
                 Whereabouts::Memory(buffer) => LoadedBlock {
                     header: block.header,
-                    buffer: Arc::clone(buffer),
+                    buffer,
                     offset: None,
                 },
                 Whereabouts::Disk(offset) => LoadedBlock {
                     header: block.header,
-                    buffer: Arc::new(device.read(&block.header, *offset, meter)?),
-                    offset: Some(*offset),
+                    buffer: Arc::new(device.read(&block.header, offset, meter)?),
+                    offset: Some(offset),
                 },
             });
         }
@@ -537,12 +545,13 @@ fn make_runs(
         bytes += load.bytes;
         let entries = &mut entries[..load.records as usize];
         sort::sort(order, &slab, entries);
-        let records = entries.iter().map(|&entry| {
+        let mut run = RunWriter::new(runs.len() as u32, plan.block_bytes);
+        for &entry in entries.iter() {
             let chunk = slab.chunk(kernel::ordinal(entry));
-            (chunk, slab.record(order, kernel::location(entry)))
-        });
-        let number = runs.len() as u32;
-        runs.push(write_run(number, records, plan.block_bytes, device, meter)?);
+            let record = slab.record(order, kernel::location(entry));
+            run.put(chunk, record, device, meter)?;
+        }
+        runs.push(run.finish(device, meter)?);
         let totals = meter.stage(Stage::Merge);
         totals.bytes_in += load.bytes;
         totals.bytes_out += load.bytes;
@@ -550,4 +559,43 @@ fn make_runs(
         totals.records_out += load.records;
     }
     Ok((runs, bytes))
+}
+
+/// Merges neighbouring runs with each other until there is a free block for each that is left. The loader
+/// alone takes blocks in this phase, so what is free now stays so.
+fn fewer_runs(
+    phase: &Phase<'_>,
+    mut runs: Vec<Run>,
+    device: &mut Device<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<Vec<Run>> {
+    let plan = phase.shared.plan;
+    let mut number = runs.len() as u32;
+    let mut at = 0;
+    loop {
+        // One block is for the run that is written.
+        let count_max = device.pool.free_count().saturating_sub(1).max(2);
+        if runs.len() <= count_max {
+            return Ok(runs);
+        }
+        let count = count_max
+            .min(runs.len() - count_max + 1)
+            .min(runs.len() - at);
+        if count < 2 {
+            at = 0;
+            continue;
+        }
+        let mut merged = RunWriter::new(number, plan.block_bytes);
+        number += 1;
+        let some = runs.drain(at..at + count).collect();
+        merge(
+            &plan.order,
+            some,
+            device,
+            meter,
+            |chunk, record, device, meter| merged.put(chunk, record, device, meter),
+        )?;
+        runs.insert(at, merged.finish(device, meter)?);
+        at += 1;
+    }
 }

@@ -108,76 +108,120 @@ impl Device<'_> {
     }
 }
 
-/// Writes sorted records, each with its chunk, as run number `number`.
-///
-/// # Errors
-/// A write that failed.
-pub fn write_run<'r>(
+/// Takes sorted records, each with its chunk, and writes them as one run.
+pub struct RunWriter {
     number: u32,
-    records: impl Iterator<Item = (u64, &'r [u8])>,
-    block_bytes: usize,
-    device: &mut Device<'_>,
-    meter: &mut Meter<'_>,
-) -> Result<Run> {
-    let mut run = Run { blocks: Vec::new() };
-    let mut open = Open::new(device.take_block(meter)?);
-    let long_from = record_bytes_max(block_bytes);
-    let mut close = |open: Open, device: &mut Device<'_>, meter: &mut Meter<'_>| -> Result<Open> {
+    run: Run,
+    open: Option<Open>,
+    /// Records that are longer are put in fragments.
+    long_from: usize,
+    /// Neighbours of one chunk, which will share a segment.
+    chunk: u64,
+    count: u32,
+    same: Vec<u8>,
+}
+
+impl RunWriter {
+    /// Begins run number `number`; it has at most one block in hand.
+    #[must_use]
+    pub fn new(number: u32, block_bytes: usize) -> Self {
+        let long_from = record_bytes_max(block_bytes);
+        Self {
+            number,
+            run: Run { blocks: Vec::new() },
+            open: None,
+            long_from,
+            chunk: 0,
+            count: 0,
+            same: Vec::with_capacity(long_from),
+        }
+    }
+
+    /// Takes the next record.
+    ///
+    /// # Errors
+    /// A write that failed.
+    pub fn put(
+        &mut self,
+        chunk: u64,
+        record: &[u8],
+        device: &mut Device<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let grown = self.same.len() + record.len();
+        if self.count > 0 && (chunk != self.chunk || grown > self.long_from / 8) {
+            self.put_same(device, meter)?;
+        }
+        self.chunk = chunk;
+        if record.len() <= self.long_from {
+            self.same.extend_from_slice(record);
+            self.count += 1;
+            return Ok(());
+        }
+        if self.open.as_ref().is_some_and(|open| !open.is_empty()) {
+            self.close(device, meter)?;
+        }
+        let last = record.len().div_ceil(self.long_from) - 1;
+        for (at, fragment) in record.chunks(self.long_from).enumerate() {
+            self.open(device, meter)?
+                .put_fragment(chunk, fragment, at == last);
+            if at < last {
+                self.close(device, meter)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last record has been put.
+    ///
+    /// # Errors
+    /// A write that failed.
+    pub fn finish(mut self, device: &mut Device<'_>, meter: &mut Meter<'_>) -> Result<Run> {
+        if self.count > 0 {
+            self.put_same(device, meter)?;
+        }
+        self.close(device, meter)?;
+        Ok(self.run)
+    }
+
+    fn put_same(&mut self, device: &mut Device<'_>, meter: &mut Meter<'_>) -> Result<()> {
+        let (chunk, count) = (self.chunk, self.count);
+        let same = std::mem::take(&mut self.same);
+        if !self.open(device, meter)?.put_bytes(chunk, count, &same) {
+            self.close(device, meter)?;
+            let fits = self.open(device, meter)?.put_bytes(chunk, count, &same);
+            assert!(fits, "it fits an empty block");
+        }
+        self.same = same;
+        self.same.clear();
+        self.count = 0;
+        Ok(())
+    }
+
+    fn open(&mut self, device: &mut Device<'_>, meter: &mut Meter<'_>) -> Result<&mut Open> {
+        if self.open.is_none() {
+            self.open = Some(Open::new(device.take_block(meter)?));
+        }
+        Ok(self.open.as_mut().expect("just made"))
+    }
+
+    fn close(&mut self, device: &mut Device<'_>, meter: &mut Meter<'_>) -> Result<()> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
         let header = Header {
             job: device.job,
             attempt: 0,
             node: 0,
-            partition: RUN + number,
-            sequence: run.blocks.len() as u32,
+            partition: RUN + self.number,
+            sequence: self.run.blocks.len() as u32,
             record_count: open.records(),
             payload_bytes: open.payload_bytes(),
         };
         let offset = device.write(header, open.into_buffer(), meter)?;
-        run.blocks.push((header, offset));
-        Ok(Open::new(device.take_block(meter)?))
-    };
-    // Neighbours of one chunk share a segment.
-    let (mut chunk, mut count, mut same) = (0, 0, Vec::with_capacity(long_from));
-    for (next_chunk, record) in records {
-        if count > 0 && (next_chunk != chunk || same.len() + record.len() > long_from / 8) {
-            if !open.put_bytes(chunk, count, &same) {
-                open = close(open, device, meter)?;
-                assert!(
-                    open.put_bytes(chunk, count, &same),
-                    "it fits an empty block"
-                );
-            }
-            count = 0;
-            same.clear();
-        }
-        chunk = next_chunk;
-        if record.len() <= long_from {
-            same.extend_from_slice(record);
-            count += 1;
-            continue;
-        }
-        if !open.is_empty() {
-            open = close(open, device, meter)?;
-        }
-        let last = record.len().div_ceil(long_from) - 1;
-        for (at, fragment) in record.chunks(long_from).enumerate() {
-            open.put_fragment(chunk, fragment, at == last);
-            if at < last {
-                open = close(open, device, meter)?;
-            }
-        }
+        self.run.blocks.push((header, offset));
+        Ok(())
     }
-    if count > 0 && !open.put_bytes(chunk, count, &same) {
-        open = close(open, device, meter)?;
-        assert!(
-            open.put_bytes(chunk, count, &same),
-            "it fits an empty block"
-        );
-    }
-    if !open.is_empty() {
-        close(open, device, meter)?;
-    }
-    Ok(run)
 }
 
 /// Where the merge stands in one run.
@@ -261,7 +305,8 @@ impl Cursor {
     }
 }
 
-/// Merges `runs` and hands the records to `visit` in order.
+/// Merges `runs` and hands the records, each with its chunk, to `visit` in order. Needs a block for each
+/// run.
 ///
 /// # Errors
 /// A read that failed, a damaged block, or what `visit` answers.
@@ -270,7 +315,7 @@ pub fn merge(
     runs: Vec<Run>,
     device: &mut Device<'_>,
     meter: &mut Meter<'_>,
-    mut visit: impl FnMut(&[u8], &mut Meter<'_>) -> Result<()>,
+    mut visit: impl FnMut(u64, &[u8], &mut Device<'_>, &mut Meter<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut cursors = Vec::with_capacity(runs.len());
     for run in runs {
@@ -291,7 +336,7 @@ pub fn merge(
     let mut tree = Losers::new(order, &cursors);
     while let Some(winner) = tree.winner(&cursors) {
         let cursor = cursors[winner].as_mut().expect("a winner has a record");
-        visit(cursor.record(), meter)?;
+        visit(cursor.chunk, cursor.record(), device, meter)?;
         if !cursor.advance(order, device, meter)? {
             cursors[winner] = None;
         }

@@ -3,6 +3,8 @@
 #[cfg(feature = "shuttle")]
 mod faults;
 mod generate;
+#[cfg(not(feature = "shuttle"))]
+mod sort;
 #[cfg(all(feature = "tamper", not(feature = "shuttle")))]
 mod tamper;
 #[cfg(not(feature = "shuttle"))]

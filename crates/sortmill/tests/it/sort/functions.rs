@@ -1,0 +1,163 @@
+//! Map and reduce functions, held against the obvious model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sortmill::error::ErrorKind;
+use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning};
+use sortmill::order::{Format, KeyPart};
+
+use super::inputs::{Lines, Random, fixed, lines, seed};
+use super::{Case, MACHINES, Machine, SMALL, compare, oracle, report};
+
+/// Drops, keeps, doubles and lengthens lines, by their length.
+fn change(line: &[u8]) -> Vec<Vec<u8>> {
+    match line.len() % 4 {
+        0 => vec![],
+        1 => vec![line.to_vec()],
+        2 => vec![line.to_vec(), line.to_vec()],
+        _ => vec![[b"longer: ".as_slice(), line].concat()],
+    }
+}
+
+fn change_map() -> MapFn {
+    Arc::new(|line, made| {
+        for record in change(line) {
+            made.push(&record);
+        }
+    })
+}
+
+/// Counts equal lines.
+fn count_lines() -> ReduceFn {
+    Arc::new(|| -> Reducer {
+        let mut current: Option<(Vec<u8>, u64)> = None;
+        Box::new(move |record, out| {
+            if let (Some((line, count)), Some(record)) = (&mut current, record) {
+                if line == record {
+                    *count += 1;
+                    return;
+                }
+            }
+            if let Some((line, count)) = current.take() {
+                out(format!("{count} ").as_bytes());
+                out(&line);
+            }
+            current = record.map(|record| (record.to_vec(), 1));
+        })
+    })
+}
+
+#[test]
+fn a_map_function_may_drop_double_and_lengthen() {
+    let mut random = Random::new(seed("a_map_function_may_drop_double_and_lengthen"));
+    let input = lines(Lines::Uniform, &mut random, 2_000_000);
+    let changed: Vec<u8> = oracle::records(Format::Lines, &input)
+        .iter()
+        .flat_map(|line| change(line))
+        .flatten()
+        .collect();
+    let wanted = oracle::sorted(Format::Lines, &[], &[changed]).concat();
+    for machine in MACHINES {
+        for stream in [None, Some(0)] {
+            let case = Case {
+                map: Some(change_map()),
+                stream,
+                memory_bytes: 2 << 20,
+                ..Case::lines(vec![input.clone()])
+            };
+            let (output, done) = case.try_run(machine).unwrap();
+            compare(&output, &wanted, &format!("{machine:?} {stream:?}"));
+            report::check(&case, &done, &output, 0);
+        }
+    }
+}
+
+#[test]
+fn a_map_function_that_drops_all() {
+    for machine in MACHINES {
+        let case = Case {
+            map: Some(Arc::new(|_, _| {})),
+            ..Case::lines(vec![b"a\nb\n".repeat(1000)])
+        };
+        let (output, _) = case.try_run(machine).unwrap();
+        assert!(output.is_empty());
+    }
+}
+
+#[test]
+fn a_map_function_that_breaks_the_format_fails_the_job() {
+    for bad in [b"no newline".as_slice(), b"two\nlines\n", b""] {
+        let case = Case {
+            map: Some(Arc::new(move |_, made| made.push(bad))),
+            ..Case::lines(vec![b"a\nb\n".repeat(1000)])
+        };
+        let error = case.try_run(Machine::Sim).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Usage, "{error}");
+        assert!(error.to_string().contains("map function"), "{error}");
+    }
+}
+
+#[test]
+fn a_map_function_changes_keys_of_fixed_records() {
+    let mut random = Random::new(seed("a_map_function_changes_keys_of_fixed_records"));
+    let input = fixed(20, &mut random, 100_000);
+    let turned: Vec<u8> = input
+        .chunks(20)
+        .flat_map(|record| record.iter().rev().copied().collect::<Vec<u8>>())
+        .collect();
+    let keys = [KeyPart::plain(0, 3)];
+    let wanted = oracle::sorted(Format::Fixed(20), &keys, &[turned]).concat();
+    for machine in MACHINES {
+        let case = Case {
+            map: Some(Arc::new(|record, made| {
+                let turned: Vec<u8> = record.iter().rev().copied().collect();
+                made.push(&turned);
+            })),
+            ..Case::fixed(20, &keys, vec![input.clone()])
+        };
+        let (output, _) = case.try_run(machine).unwrap();
+        compare(&output, &wanted, &format!("{machine:?}"));
+    }
+}
+
+#[test]
+fn a_reduce_function_counts_equal_lines() {
+    let mut random = Random::new(seed("a_reduce_function_counts_equal_lines"));
+    for kind in [
+        Lines::FewDistinct,
+        Lines::Tiny,
+        Lines::CommonPrefix,
+        Lines::Dominated,
+    ] {
+        let input = lines(kind, &mut random, 2_000_000);
+        let mut model: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        for line in oracle::records(Format::Lines, &input) {
+            *model.entry(line[..line.len() - 1].to_vec()).or_default() += 1;
+        }
+        let wanted: Vec<u8> = model
+            .iter()
+            .flat_map(|(line, count)| [format!("{count} ").as_bytes(), line, b"\n"].concat())
+            .collect();
+        for machine in MACHINES {
+            let case = Case {
+                reduce: Some(count_lines()),
+                equal_keys_meet: true,
+                stream: (random.below(2) == 0).then_some(0),
+                threads: 1 + random.below(3),
+                tuning: Tuning {
+                    // Once with one partition, so that the groups come out of a merge.
+                    partition_count: (machine == Machine::Posix).then_some(1),
+                    ..SMALL
+                },
+                ..Case::lines(vec![input.clone()])
+            };
+            let what = format!("{kind:?} on {machine:?}, stream {:?}", case.stream);
+            let (output, done) = case
+                .try_run(machine)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            compare(&output, &wanted, &what);
+            report::check(&case, &done, &output, 0);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a report adds up.
+
+use sortmill::report::{Phase, Report};
+
+use super::inputs::Random;
+use super::{Case, Machine};
+
+/// What must hold for every job that ended well.
+pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
+    let prints = &report.fingerprints;
+    assert_eq!(prints.distributed, prints.gathered);
+    if case.map.is_none() && case.reduce.is_none() {
+        assert_eq!(prints.input, prints.written);
+        assert_eq!(prints.written.records, record_count);
+    }
+    assert_eq!(prints.written.bytes, output.len() as u64);
+
+    let bytes = &report.bytes;
+    let input: usize = case.inputs.iter().map(Vec::len).sum();
+    assert_eq!(bytes.input, input as u64);
+    assert_eq!(bytes.output, output.len() as u64);
+    assert!(bytes.input_read >= bytes.input);
+    assert!(bytes.input_read <= bytes.input + 4095 * case.inputs.len() as u64);
+    assert!(bytes.output_written >= bytes.output);
+    assert!(bytes.output_written <= bytes.output + 4095);
+    assert_eq!(bytes.merge_extra > 0, report.partitions.merged > 0);
+    let plain_written = bytes.temp_written > 0;
+    let moved = report.partitions.evicted + report.partitions.merged > 0;
+    assert_eq!(plain_written, moved, "{report:?}");
+    if report.partitions.divided == 0 && report.partitions.merged == 0 {
+        assert_eq!(
+            bytes.temp_read, bytes.temp_written,
+            "what was spilled was loaded"
+        );
+    }
+
+    let memory = &report.memory;
+    assert_eq!(memory.limit_bytes, case.memory_bytes);
+    let held: u64 = memory.holders.iter().map(|holder| holder.limit_bytes).sum();
+    assert!(held <= memory.limit_bytes);
+    for holder in &memory.holders {
+        assert!(holder.peak_bytes <= holder.limit_bytes, "{holder:?}");
+    }
+    let partitions = &report.partitions;
+    assert!(partitions.bytes_min <= partitions.bytes_median);
+    assert!(partitions.bytes_median <= partitions.bytes_max);
+    assert!(partitions.divided + report.plan.partition_count as u64 >= partitions.count);
+
+    let text = report.to_json();
+    let again: Report = serde_json::from_str(&text).unwrap();
+    assert_eq!(again.to_json(), text, "a report survives its file");
+    assert_eq!(again.plan, report.plan, "a plan survives serialisation");
+}
+
+/// The times of a phase's stages, over all workers, are the phase's own: within 3 %.
+fn check_times(phase: &Phase) {
+    let worker_count: u64 = match phase.name.as_str() {
+        "distribute" => workers(phase, &["read", "cut", "spill"]),
+        _ => workers(phase, &["load", "sort", "write"]),
+    };
+    let sum: u64 = phase
+        .stages
+        .iter()
+        .map(|stage| stage.metrics.all_ns())
+        .sum();
+    let wall = worker_count * phase.wall_ns;
+    let off = sum as f64 / wall as f64 - 1.0;
+    println!(
+        "{}: {worker_count} workers, {:.2} % off",
+        phase.name,
+        off * 100.0
+    );
+    assert!(off.abs() < 0.03, "{phase:#?}");
+}
+
+fn workers(phase: &Phase, first_stages: &[&str]) -> u64 {
+    phase
+        .stages
+        .iter()
+        .filter(|stage| {
+            first_stages.contains(&format!("{:?}", stage.stage).to_lowercase().as_str())
+        })
+        .map(|stage| stage.metrics.worker_count)
+        .sum()
+}
+
+#[test]
+fn the_times_of_the_stages_are_the_time_of_the_phase() {
+    let mut random = Random::new(7);
+    let input = random.bytes(100_000_000);
+    for machine in [Machine::Uring, Machine::Posix] {
+        let case = Case {
+            memory_bytes: 48 << 20,
+            tuning: sortmill::job::Tuning::default(),
+            ..Case::fixed(
+                100,
+                &[sortmill::order::KeyPart::plain(0, 10)],
+                vec![input.clone()],
+            )
+        };
+        let report = case.check(machine, "times");
+        assert!(report.partitions.evicted > 0);
+        for phase in &report.phases {
+            check_times(phase);
+        }
+        let sum: u64 = report.phases.iter().map(|phase| phase.wall_ns).sum();
+        assert!(sum + report.commit_ns <= report.wall_ns);
+    }
+}
