@@ -13,6 +13,8 @@ use crate::order::Format;
 pub struct Chunk {
     /// Its number.
     pub number: u64,
+    /// Which input it was cut from, from 0.
+    pub input: usize,
     /// Where `buffer[records.start]` stands in its input, for messages.
     pub offset: u64,
     /// The memory.

@@ -401,6 +401,7 @@ impl Run<'_, '_, '_> {
             .saturating_sub(self.reader.plan.headroom_bytes as u64);
         self.send(Chunk {
             number: assignment.chunk,
+            input: assignment.input,
             offset: records_offset,
             buffer,
             records,
