@@ -1,7 +1,306 @@
-//! stub during bring-up
-use crate::error::Result;
+//! Is it in order, and what does it add up to: reads inputs, or the output just written, once again.
+//!
+//! In come inputs of any format and key that sorting knows, out goes a [`Checked`]. The engine's own reader
+//! cuts them into chunks. Each worker looks at one chunk by itself, then waits for its turn to join what it
+//! saw to what came before:
+//!
+//! ```text
+//! reader (the calling thread) ──> queue ──> worker 0: look at chunk 7, wait for turn 7, join
+//!        ^                            └───> worker 1: look at chunk 8, wait for turn 8, join
+//!        └───────────── pool <──────────────────┘
+//! ```
+//!
+//! A worker keeps its chunk until its turn, so results never lie in a list and only the last key of the row
+//! is ever copied. Chunks are of one size, so a worker waits for the difference between two of them at most,
+//! while the reader goes on. All memory is the pool's, and what a record longer than a chunk takes.
+
+mod row;
+mod summaries;
+
+use std::path::PathBuf;
+
+use sortmill_io::sync::{Mutex, lock, scope, spawn};
+use sortmill_io::{Os, Pool};
+
+use crate::batch::Chunk;
+use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::job::Job;
+use crate::gen_records::{KEY_BYTES, RECORD_BYTES};
+use crate::job::{Input, Job, Output, Tuning};
+use crate::metrics::{Meter, Stage};
+use crate::order::{Format, KeyPart, Order};
+use crate::places::Places;
+use crate::plan::{Inputs, Plan};
+use crate::queue::{Queue, Stop, StopOnPanic};
+use crate::run::open_inputs;
+use crate::stage::read::{Reader, Source, read};
+use crate::summary::Summary;
+
+use row::{Row, Seen};
+
+pub use summaries::{merge, write_summary};
+
+/// What is to be checked. Only `inputs` and `format` have no sensible default.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What is read, in order, as if it were one.
+    pub inputs: Vec<Input>,
+    /// How records lie in them.
+    pub format: Format,
+    /// The key, most significant part first; none means the whole record.
+    pub keys: Vec<KeyPart>,
+    /// Threads that look at records, at most [`THREADS_MAX`]; `None` is one per core.
+    pub threads: Option<usize>,
+    /// What the fingerprint is keyed by.
+    pub fingerprint_key: u64,
+    /// Bytes of a chunk, a multiple of 4 KiB, for tests; `None` is 4 MiB.
+    pub chunk_bytes: Option<usize>,
+}
+
+impl Check {
+    /// Checks whether `inputs` are in the order of their whole records, with defaults for all else.
+    #[must_use]
+    pub fn new(inputs: Vec<Input>, format: Format) -> Self {
+        Self {
+            inputs,
+            format,
+            keys: Vec::new(),
+            threads: None,
+            fingerprint_key: 0,
+            chunk_bytes: None,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checked {
+    /// How many records, how many bytes they have (with the newline that the last line may lack), and
+    /// their keyed sum.
+    pub fingerprint: Fingerprint,
+    /// The sum modulo 2^128 of the CRC-32 (zlib) of each whole record, which does not depend on order.
+    pub checksum: u128,
+    /// Records with the same key as the one before.
+    pub duplicates: u64,
+    /// Records with a lesser key than the one before.
+    pub unordered: u64,
+    /// The first of those.
+    pub first_unordered: Option<Unordered>,
+    /// The same as the benchmark's validator tells it, if the records have its format and key.
+    pub summary: Option<Summary>,
+}
+
+/// Where the order breaks: a record whose key is less than that of the record before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unordered {
+    /// Its number over all inputs, from 0.
+    pub record: u64,
+    /// The input it lies in; `-` is standard input.
+    pub path: PathBuf,
+    /// Where it begins there, in bytes.
+    pub offset: u64,
+}
+
+/// The most threads: each holds two buffers, and fewer keep up with any device.
+pub const THREADS_MAX: usize = 64;
+
+/// Chunks between the device and the workers.
+const CHUNKS_AHEAD: usize = 8;
+/// The longest record may take this part of the memory that is free: it is held up to four times, while it
+/// is put together (twice, as a vector grows), as a record, and as the key before the next.
+const RECORD_SHARE: u64 = 16;
+/// For [`Plan::new`], which chooses sizes that checking does not use: enough that it never refuses.
+const PLAN_BYTES: u64 = 16 << 30;
+
+/// Reads all inputs once and says whether they are in order and what they add up to.
+///
+/// Inputs without a record are in order. Uses `8 + 2 * threads` buffers of 4 MiB; a record may take a
+/// sixteenth of the machine's free memory. `stop` ends the check early and belongs to it alone.
+///
+/// # Errors
+/// Those of sorting the same inputs: [`ErrorKind::Input`] for one that is missing, unreadable or ends in
+/// the middle of a record, [`ErrorKind::Changed`], [`ErrorKind::Usage`] for a key that does not suit.
+/// Records out of order are no error.
+pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
+    let plan = plan(job, os)?;
+    let sources = open_inputs(os, &job.inputs)?;
+    let pool = Pool::new(plan.chunk_count, plan.chunk_buffer_bytes())
+        .map_err(|error| Error::new(ErrorKind::Memory, "mapping buffers", error.to_string()))?;
+    stop.on_stop({
+        let pool = pool.clone();
+        move || pool.close()
+    });
+    let row = Walk {
+        os,
+        stop,
+        plan: &plan,
+        sources: &sources,
+        pool: &pool,
+        fingerprint_key: job.fingerprint_key,
+        checksum: true,
+        summary: is_the_benchmarks(&plan.order),
+        // The way out that sorting offers is not one of this command's.
+        told: &|error| Error {
+            hint: None,
+            ..error
+        },
+    }
+    .run()?;
+    Ok(Checked {
+        fingerprint: row.fingerprint,
+        checksum: row.checksum,
+        duplicates: row.duplicates,
+        unordered: row.unordered,
+        first_unordered: row.first_unordered.map(|found| Unordered {
+            record: found.record,
+            path: sources[found.input].file.path.clone(),
+            offset: found.offset,
+        }),
+        summary: row.summary,
+    })
+}
+
+/// Whether `order` is that of the sort benchmark: records of 100 bytes, the first 10 of which are the key.
+#[must_use]
+pub fn is_the_benchmarks(order: &Order) -> bool {
+    let key = [KeyPart::plain(0, KEY_BYTES as u32)];
+    Order::new(Format::Fixed(RECORD_BYTES as u32), &key).is_ok_and(|benchmark| &benchmark == order)
+}
+
+/// The numbers of a check: those that the reader asks a sort's plan for.
+fn plan(check: &Check, os: &dyn Os) -> Result<Plan> {
+    let mut machine = os.machine();
+    machine.cores = machine.cores.min(THREADS_MAX);
+    let mut job = Job::new(check.inputs.clone(), Output::Stdout, check.format);
+    job.keys.clone_from(&check.keys);
+    job.threads = check.threads.map(|threads| threads.clamp(1, THREADS_MAX));
+    job.memory_bytes = Some(PLAN_BYTES);
+    job.tuning = Tuning {
+        chunk_bytes: check.chunk_bytes,
+        ..Tuning::default()
+    };
+    let mut plan = Plan::new(&job, &Inputs::default(), &machine)?;
+    // Each worker has one chunk in hand and one on its way while the device has its fill.
+    plan.chunk_count = CHUNKS_AHEAD + 2 * plan.worker_count;
+    let record_bytes_max = machine.memory_bytes_available / RECORD_SHARE;
+    plan.record_bytes_max = plan.chunk_bytes.max(record_bytes_max as usize);
+    Ok(plan)
+}
+
+/// One reading of a row of inputs.
+struct Walk<'a> {
+    os: &'a dyn Os,
+    stop: &'a Stop,
+    plan: &'a Plan,
+    sources: &'a [Source],
+    pool: &'a Pool,
+    fingerprint_key: u64,
+    /// Whether the CRC-32 are wanted.
+    checksum: bool,
+    /// Whether the benchmark's summary is wanted, and possible.
+    summary: bool,
+    /// Puts the reader's errors into the words of this reading.
+    told: &'a dyn Fn(Error) -> Error,
+}
+
+/// What the workers of one reading share.
+struct Work<'a> {
+    plan: &'a Plan,
+    fingerprint_key: u64,
+    checksum: bool,
+    chunks: Queue<Chunk>,
+    /// How many chunks were taken out. Locked while one is taken, so that turns are in the order of chunks.
+    taken: Mutex<usize>,
+    turns: Places,
+    row: Mutex<Row>,
+}
+
+impl Walk<'_> {
+    /// Reads everything. All threads have ended when it returns.
+    fn run(&self) -> Result<Row> {
+        let Self { os, stop, plan, .. } = *self;
+        let work = Work {
+            plan,
+            fingerprint_key: self.fingerprint_key,
+            checksum: self.checksum,
+            chunks: Queue::new(plan.chunk_count),
+            taken: Mutex::new(0),
+            turns: Places::new(0),
+            row: Mutex::new(Row::new(self.summary)),
+        };
+        stop.on_stop({
+            let (chunks, turns) = (work.chunks.clone(), work.turns.clone());
+            move || {
+                chunks.abort();
+                turns.abort();
+            }
+        });
+        scope(|threads| {
+            let guard = StopOnPanic::new(stop);
+            let workers: Vec<_> = (0..plan.worker_count)
+                .map(|number| {
+                    let work = &work;
+                    spawn(threads, &format!("check-{number}"), move || {
+                        let guard = StopOnPanic::new(stop);
+                        work.run();
+                        guard.disarm();
+                    })
+                })
+                .collect();
+            let reader = Reader {
+                os,
+                plan,
+                sources: self.sources,
+                pool: self.pool,
+                chunks: &work.chunks,
+                stop,
+                as_of_start: false,
+                skip_bad: 0,
+                watcher: None,
+            };
+            let mut meter = Meter::start(os, &[Stage::Read]);
+            if let Err(error) = read(reader, &mut meter) {
+                stop.fail((self.told)(error));
+            }
+            guard.disarm();
+            for worker in workers {
+                if let Err(panic) = worker.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        });
+        stop.check()?;
+        let row = std::mem::take(&mut *lock(&work.row));
+        Ok(row)
+    }
+}
+
+impl Work<'_> {
+    /// A worker, until there are no more chunks or the job ends.
+    fn run(&self) {
+        while let Some((turn, chunk)) = self.take() {
+            let order = &self.plan.order;
+            let seen = Seen::look(order, &chunk, self.fingerprint_key, self.checksum);
+            if !self.turns.wait_turn(turn) {
+                return;
+            }
+            lock(&self.row).then(order, chunk.input, &seen);
+            self.turns.end_turn();
+        }
+    }
+
+    /// The next chunk and its turn. Chunk numbers would not do: those in the middle of a long record come
+    /// with a later one.
+    fn take(&self) -> Option<(usize, Chunk)> {
+        let mut taken = lock(&self.taken);
+        let chunk = self.chunks.pop()?;
+        let turn = *taken;
+        *taken += 1;
+        Some((turn, chunk))
+    }
+}
+
+/// Stands in until outputs are read again.
 pub fn verify(
     _job: &Job,
     _shared: &crate::run::Shared<'_>,

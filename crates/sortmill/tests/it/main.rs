@@ -1,5 +1,9 @@
 //! Whole jobs at the boundary where users stand, one binary: `cargo test --test it`.
 
+#[cfg(not(feature = "shuttle"))]
+mod check;
+#[cfg(feature = "shuttle")]
+mod check_schedules;
 #[cfg(feature = "shuttle")]
 mod faults;
 mod generate;

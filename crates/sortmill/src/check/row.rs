@@ -1,0 +1,190 @@
+//! What is known of a row of records: of one chunk by itself, and of all chunks so far, joined in order.
+//!
+//! ```text
+//! chunk 6                  chunk 7                     chunk 8
+//! [first ... last key] <─> [first record ... last] <─> [first ...
+//!                       ^ joined here: only the last key of what came before is kept
+//! ```
+//!
+//! No I/O and no threads. A [`Seen`] borrows its chunk, so that of a whole row only one key is copied.
+
+use std::cmp::Ordering;
+
+use crate::batch::Chunk;
+use crate::fingerprint::Fingerprint;
+use crate::gen_records::RECORD_BYTES;
+use crate::order::Order;
+use crate::summary::Summary;
+
+/// A record whose key is less than that of the record before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Break {
+    /// Its number in the whole row, from 0.
+    pub record: u64,
+    /// Which input it lies in, from 0.
+    pub input: usize,
+    /// Where it begins in that input, in bytes.
+    pub offset: u64,
+}
+
+/// What is known of all chunks so far.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// Records, bytes and the keyed sum.
+    pub fingerprint: Fingerprint,
+    /// The sum modulo 2^128 of the CRC-32 of each record, if it was asked for.
+    pub checksum: u128,
+    /// Records with the same key as the one before.
+    pub duplicates: u64,
+    /// Records with a lesser key than the one before.
+    pub unordered: u64,
+    /// The first of those.
+    pub first_unordered: Option<Break>,
+    /// The same as the benchmark's validator tells it, where it could read the records.
+    pub summary: Option<Summary>,
+    last_key: Vec<u8>,
+}
+
+impl Row {
+    /// A row without records. `summary` says whether the benchmark's summary is wanted; records must then be
+    /// its own.
+    #[must_use]
+    pub fn new(summary: bool) -> Self {
+        Self {
+            summary: summary.then_some(Summary::EMPTY),
+            ..Self::default()
+        }
+    }
+
+    /// Appends the records of the next chunk, which lie in `input`.
+    pub fn then(&mut self, order: &Order, input: usize, seen: &Seen<'_>) {
+        if seen.fingerprint.records == 0 {
+            return;
+        }
+        let before = self.fingerprint.records;
+        if before > 0 {
+            match order.compare_with_key(seen.first, &self.last_key) {
+                Ordering::Greater => {}
+                Ordering::Equal => self.duplicates += 1,
+                Ordering::Less => {
+                    self.unordered += 1;
+                    self.note_break(before, input, seen.offset);
+                }
+            }
+        }
+        if let Some((index, offset)) = seen.first_unordered {
+            self.note_break(before + index, input, offset);
+        }
+        self.duplicates += seen.duplicates;
+        self.unordered += seen.unordered;
+        self.checksum = self.checksum.wrapping_add(seen.checksum);
+        self.fingerprint.merge(&seen.fingerprint);
+        self.last_key.clear();
+        order.key_into(seen.last, &mut self.last_key);
+        if let Some(summary) = &mut self.summary {
+            summary.then(&seen.summary());
+        }
+    }
+
+    fn note_break(&mut self, record: u64, input: usize, offset: u64) {
+        self.first_unordered.get_or_insert(Break {
+            record,
+            input,
+            offset,
+        });
+    }
+}
+
+/// What is known of the records of one chunk.
+pub struct Seen<'a> {
+    fingerprint: Fingerprint,
+    checksum: u128,
+    duplicates: u64,
+    unordered: u64,
+    /// Index in the chunk and offset in the input.
+    first_unordered: Option<(u64, u64)>,
+    /// Where the first record begins in its input.
+    offset: u64,
+    first: &'a [u8],
+    last: &'a [u8],
+    last_word: u64,
+}
+
+impl<'a> Seen<'a> {
+    /// Looks at every record of `chunk`. `key` is the fingerprint's; the CRC-32 are taken if `checksum`.
+    #[must_use]
+    pub fn look(order: &Order, chunk: &'a Chunk, key: u64, checksum: bool) -> Self {
+        let long = chunk.long.as_deref().unwrap_or_default();
+        let offset = chunk.offset.saturating_sub(long.len() as u64);
+        let mut seen = Self {
+            fingerprint: Fingerprint::default(),
+            checksum: 0,
+            duplicates: 0,
+            unordered: 0,
+            first_unordered: None,
+            offset,
+            first: &[],
+            last: &[],
+            last_word: 0,
+        };
+        for mut rest in [long, &chunk.buffer[chunk.records.clone()]] {
+            while !rest.is_empty() {
+                let (record, after) = rest.split_at(order.record_bytes(rest));
+                seen.add(order, record, key);
+                if checksum {
+                    seen.checksum += u128::from(crc32fast::hash(record));
+                }
+                rest = after;
+            }
+        }
+        seen
+    }
+
+    #[inline]
+    fn add(&mut self, order: &Order, record: &'a [u8], key: u64) {
+        let word = order.word(record, 0);
+        if self.fingerprint.records == 0 {
+            self.first = record;
+        } else {
+            // Words settle nearly all pairs without a second look at the one before.
+            let compared = self.last_word.cmp(&word).then_with(|| {
+                if order.ends_with(word, 0) {
+                    Ordering::Equal
+                } else {
+                    order.compare(self.last, record)
+                }
+            });
+            match compared {
+                Ordering::Less => {}
+                Ordering::Equal => self.duplicates += 1,
+                Ordering::Greater => {
+                    let Fingerprint { records, bytes, .. } = self.fingerprint;
+                    self.unordered += 1;
+                    self.first_unordered
+                        .get_or_insert((records, self.offset + bytes));
+                }
+            }
+        }
+        self.fingerprint.add(record, key);
+        (self.last, self.last_word) = (record, word);
+    }
+
+    /// The same as the benchmark's validator tells it. The records must be its own, and there must be one.
+    fn summary(&self) -> Summary {
+        let whole = |record: &[u8]| -> [u8; RECORD_BYTES] {
+            let record = record.try_into();
+            record.expect("a summary is of the benchmark's records")
+        };
+        Summary {
+            first_unordered: self
+                .first_unordered
+                .map_or(0, |(index, _)| u128::from(index)),
+            unordered_count: u128::from(self.unordered),
+            record_count: u128::from(self.fingerprint.records),
+            duplicate_count: u128::from(self.duplicates),
+            checksum: self.checksum,
+            first: whole(self.first),
+            last: whole(self.last),
+        }
+    }
+}
