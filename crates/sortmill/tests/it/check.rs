@@ -1,5 +1,7 @@
 //! Checking against a plain model in memory: planted disorder, duplicates across edges, any number of inputs.
 
+mod verify;
+
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

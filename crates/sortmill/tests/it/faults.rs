@@ -289,3 +289,41 @@ fn faults_that_alter_temporary_data() {
         assert!(found > 20, "{found} found");
     }
 }
+
+#[test]
+fn faults_in_a_job_that_verifies() {
+    let mut case = Case::new(seed(), 300_000);
+    case.verify = true;
+    sweep(&case, FaultKind::Error(5), false, 2);
+}
+
+/// An output that does not come back from the device as it was written is found, and not given its name.
+#[test]
+fn faults_that_alter_the_output() {
+    let mut case = Case::new(seed(), 150_000);
+    case.verify = true;
+    let seed = seed();
+    println!("SEED={seed}");
+    let operations = case.run(seed, None).operations;
+    for kind in [FaultKind::Flip, FaultKind::Lie] {
+        let mut found = 0;
+        for at in 0..operations {
+            let fault = Fault {
+                at,
+                for_good: false,
+                kind,
+            };
+            let outcome = case.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
+            let about_output = |struck: &Struck| sortmill::commit::is_temporary(&struck.path);
+            if !outcome.struck.as_ref().is_some_and(about_output) {
+                continue;
+            }
+            judge(&case, &outcome, false);
+            if let Err(error) = outcome.result {
+                assert_eq!(error.kind, ErrorKind::Corrupt, "{error}");
+                found += 1;
+            }
+        }
+        assert!(found > 3, "{found} found");
+    }
+}

@@ -1,0 +1,98 @@
+//! The output once again, before it gets its name: did it come back from the device as it was written?
+//!
+//! In come the file under its temporary name and the fingerprint of what was written to it, out goes nothing
+//! or an error. The bytes take the way of a check, past the page cache, through the job's own buffers.
+
+use std::path::Path;
+
+use sortmill_io::Access;
+use sortmill_io::sync::Arc;
+
+use super::Walk;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::job::{Job, Output};
+use crate::run::Shared;
+use crate::stage::read::Source;
+use crate::text;
+
+const DOING: &str = "reading the output again";
+
+/// Reads the written and synced output at `path` again, from the device where direct I/O is possible, and
+/// holds it against what was written. Its memory is the job's chunk buffers, which must all be free.
+///
+/// A reduce function's records have an order of its own, so of them only the fingerprint is compared.
+///
+/// # Errors
+/// [`ErrorKind::Corrupt`] that names the output, and the place if its order is broken, when it did not come
+/// back as `written`; else the system's.
+pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint) -> Result<()> {
+    let Shared { os, plan, .. } = *shared;
+    // The temporary name goes with the error, so it is told under the one that was asked for.
+    let name = match &job.output {
+        Output::Path(name) => name,
+        Output::Stdout => path,
+    };
+    let failed = |error: std::io::Error| Error::io(DOING, name, &error);
+    let file = os.open(path, Access::Direct).map_err(failed)?;
+    let meta = os.meta(&file).map_err(failed)?;
+    let sources = [Source {
+        file: Arc::new(file),
+        meta,
+    }];
+    let row = Walk {
+        os,
+        stop: shared.stop,
+        plan,
+        sources: &sources,
+        pool: &shared.chunk_pool,
+        fingerprint_key: shared.number,
+        checksum: false,
+        summary: false,
+        told: &|error| told_of_output(error, name),
+    }
+    .run()?;
+    if let (Some(found), None) = (row.first_unordered, &job.reduce) {
+        let what = format!("record {} sorts before the one before it", found.record);
+        return Err(came_back_wrong(&what, name).offset(found.offset));
+    }
+    if row.fingerprint == *written {
+        return Ok(());
+    }
+    let of = |sum: &Fingerprint| {
+        let (records, bytes) = (text::count(sum.records), text::count(sum.bytes));
+        format!("{records} records of {bytes} bytes")
+    };
+    let what = format!(
+        "{} were written and {} came back, or some were altered",
+        of(written),
+        of(&row.fingerprint)
+    );
+    Err(came_back_wrong(&what, name))
+}
+
+/// What the reader found wrong with an input, if that input is the output.
+fn told_of_output(error: Error, name: &Path) -> Error {
+    let told = match error.kind {
+        ErrorKind::Input | ErrorKind::Changed => came_back_wrong(&error.cause, name),
+        ErrorKind::Io => Error {
+            doing: DOING.into(),
+            ..error.clone().at(name)
+        },
+        _ => return error,
+    };
+    Error {
+        offset: error.offset,
+        ..told
+    }
+}
+
+fn came_back_wrong(what: &str, name: &Path) -> Error {
+    let cause = format!(
+        "it did not come back from the device as it was written ({what}), and was not given its name"
+    );
+    Error::new(ErrorKind::Corrupt, DOING, cause).at(name).hint(
+        "What had this name before is still there. The device, or what lies between it and this \
+             machine, is at fault: write to another one.",
+    )
+}
