@@ -2,6 +2,7 @@
 //!
 //! stdout is data, stderr is words. Exit 0: done; 1: compared and found out of order; 2: anything else.
 
+mod check;
 mod common;
 mod r#gen;
 mod report;
@@ -26,6 +27,7 @@ enum Command {
     /// Generate test data
     #[command(subcommand)]
     Gen(Gen),
+    Check(check::Check),
     Report(report::Report),
 }
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Sort(sort) => sort.run(),
         Command::Gen(Gen::Records(records)) => r#gen::run(&records),
+        Command::Check(check) => check.run(),
         Command::Report(report) => report.run(),
     };
     match result {

@@ -1,0 +1,188 @@
+//! `sortmill check`: flags in, a [`Check`] or a merge of summaries out, and the result on standard output.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use sortmill::check::{
+    Checked, THREADS_MAX, Unordered, check, is_the_benchmarks, merge, write_summary,
+};
+use sortmill::error::{Error, ErrorKind, Result};
+use sortmill::io::Os;
+use sortmill::order::Order;
+use sortmill::queue::Stop;
+use sortmill::summary::Summary;
+
+use crate::common::{Machine, Shape, inputs, stop_on_signals};
+
+/// Check that records are in order, and sum them up
+///
+/// Reads the files once, as if they were one, and prints how many records there are, the sum of their CRC-32
+/// in hexadecimal (it is the same before and after sorting), how many have the same key as the one before,
+/// and whether they are in order. If not: how many have a lesser key than the one before, and which is the
+/// first of those, counted from 0 over all files.
+///
+/// Exit status: 0 in order, 1 out of order, 2 trouble. No record at all is in order, but makes no summary:
+/// with --summary or --merge the status is then 1.
+#[derive(clap::Args)]
+pub struct Check {
+    /// Files to check, in order; `-` or none is standard input
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    shape: Shape,
+
+    /// Write the benchmark's summary of 280 bytes to OUT; needs --format fixed:100 --key 0:10
+    #[arg(long, value_name = "OUT")]
+    summary: Option<PathBuf>,
+
+    /// The files are not records but summaries, one or more in each, in order: print what they add up to
+    #[arg(long, conflicts_with_all = ["format", "keys", "threads"])]
+    merge: bool,
+
+    /// Threads that look at records, at most 64. Default: one per core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX as i64))]
+    threads: Option<u16>,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Print no result; the exit status tells it
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What is printed.
+struct Outcome {
+    records: u128,
+    checksum: u128,
+    duplicates: u128,
+    unordered: u128,
+    /// The number of the first unordered record, if there is one.
+    first: u128,
+    /// Where it is, if that is known.
+    place: Option<Unordered>,
+    /// The summary, if there can be one.
+    summary: Option<Summary>,
+}
+
+impl Check {
+    /// Runs the command.
+    pub fn run(self) -> Result<ExitCode> {
+        let os = self.machine.open()?;
+        let stop = stop_on_signals();
+        if let Some(out) = &self.summary {
+            self.refuse_useless_summary(&os, out)?;
+        }
+        let outcome = self.outcome(&os, &stop)?;
+        let summary_wanted = self.merge || self.summary.is_some();
+        let no_summary = summary_wanted && outcome.records == 0;
+        if let (Some(out), Some(summary), false) = (&self.summary, &outcome.summary, no_summary) {
+            write_summary(summary, out, &os, &stop)?;
+        }
+        if !self.quiet {
+            let printed = std::io::stdout().write_all(outcome.lines(no_summary).as_bytes());
+            printed.map_err(|error| Error::io("printing the result", Path::new("-"), &error))?;
+        }
+        if no_summary {
+            eprintln!("sortmill: there is no record, so there is no summary");
+        }
+        Ok(ExitCode::from(u8::from(
+            outcome.unordered > 0 || no_summary,
+        )))
+    }
+
+    fn outcome(&self, os: &dyn Os, stop: &Stop) -> Result<Outcome> {
+        let inputs = inputs(&self.files);
+        if self.merge {
+            return merge(&inputs, os, stop).map(Outcome::of_summary);
+        }
+        let job = sortmill::check::Check {
+            keys: self.shape.keys.clone(),
+            threads: self.threads.map(usize::from),
+            fingerprint_key: os.random(),
+            ..sortmill::check::Check::new(inputs, self.shape.format)
+        };
+        check(&job, os, stop).map(Outcome::of_records)
+    }
+
+    /// Refuses a summary that could not be written, or that would take the place of what it is about, before
+    /// hours are spent on it.
+    fn refuse_useless_summary(&self, os: &dyn Os, out: &Path) -> Result<()> {
+        let refuse = |cause: &str, hint: &str| {
+            let error = Error::new(ErrorKind::Usage, "reading the flags", cause);
+            Err(if hint.is_empty() {
+                error
+            } else {
+                error.hint(hint)
+            })
+        };
+        let order = Order::new(self.shape.format, &self.shape.keys)?;
+        if !self.merge && !is_the_benchmarks(&order) {
+            let cause = "--summary is about records of 100 bytes with a key of 10";
+            return refuse(cause, "Give --format fixed:100 --key 0:10.");
+        }
+        if out == Path::new("-") {
+            let cause = "the summary cannot go to standard output, where the result goes";
+            return refuse(cause, "Name a file for it.");
+        }
+        let identity = |path: &Path| os.meta_at(path).map(|meta| meta.identity).ok();
+        let found = identity(out);
+        if found.is_some() && self.files.iter().any(|file| identity(file) == found) {
+            return refuse("the summary would replace a file that is read", "");
+        }
+        sortmill::commit::Target::find(os, out).map(drop)
+    }
+}
+
+impl Outcome {
+    fn of_records(checked: Checked) -> Self {
+        let first = checked.first_unordered.as_ref();
+        Self {
+            records: checked.fingerprint.records.into(),
+            checksum: checked.checksum,
+            duplicates: checked.duplicates.into(),
+            unordered: checked.unordered.into(),
+            first: first.map_or(0, |place| place.record.into()),
+            place: checked.first_unordered,
+            summary: checked.summary,
+        }
+    }
+
+    fn of_summary(summary: Summary) -> Self {
+        Self {
+            records: summary.record_count,
+            checksum: summary.checksum,
+            duplicates: summary.duplicate_count,
+            unordered: summary.unordered_count,
+            first: summary.first_unordered,
+            place: None,
+            summary: Some(summary),
+        }
+    }
+
+    /// The result, for standard output. That no record is in order is not said where one was needed.
+    fn lines(&self, no_summary: bool) -> String {
+        let mut lines = format!(
+            "records: {}\nchecksum: {:x}\nduplicate keys: {}\n",
+            self.records, self.checksum, self.duplicates
+        );
+        if self.unordered == 0 {
+            let order = if no_summary { "" } else { "in order\n" };
+            return lines + order;
+        }
+        lines += &format!(
+            "out of order: {}, the first is record {}",
+            self.unordered, self.first
+        );
+        if let Some(place) = &self.place {
+            let file = if place.path == Path::new("-") {
+                "standard input".into()
+            } else {
+                place.path.display().to_string()
+            };
+            lines += &format!(", at byte {} of {file}", place.offset);
+        }
+        lines + "\n"
+    }
+}
