@@ -116,11 +116,7 @@ impl Records {
     /// Appends a record. One that is not of the job's format, or more than there is room for, makes the
     /// job fail when the function returns.
     pub fn push(&mut self, record: &[u8]) {
-        let sound = match self.format {
-            Format::Lines => memchr::memchr(b'\n', record).is_some_and(|at| at + 1 == record.len()),
-            Format::Fixed(bytes) => record.len() == bytes as usize,
-        };
-        if !sound {
+        if !self.format.is_record(record) {
             self.fail(format!(
                 "it made a record of {} bytes that is not one of the job's format",
                 record.len()

@@ -100,7 +100,7 @@ impl Source {
             .meta(&self.file)
             .map_err(|error| Error::io(DOING, &self.file.path, &error))?;
         let same = now.bytes == self.meta.bytes && now.changed_ns == self.meta.changed_ns;
-        if same || (as_of_start && now.bytes >= self.meta.bytes) {
+        if same || (as_of_start && now.bytes > self.meta.bytes) {
             return Ok(());
         }
         let cause = match now.bytes.cmp(&self.meta.bytes) {
@@ -284,11 +284,16 @@ impl Run<'_, '_, '_> {
         Ok(())
     }
 
-    /// A free buffer; waits for one only if told to.
+    /// A free buffer for a chunk; waits for one only if told to.
     fn take_buffer(&mut self, wait: bool) -> Result<Option<Buffer>> {
-        if let Some(buffer) = self.reader.pool.try_take() {
+        self.take_from(self.reader.pool, wait)
+    }
+
+    fn take_from(&mut self, pool: &Pool, wait: bool) -> Result<Option<Buffer>> {
+        if let Some(buffer) = pool.try_take() {
             return Ok(Some(buffer));
         }
+        // Nobody gives a buffer back before it is decided where records go.
         if let Some(watcher) = &mut self.reader.watcher {
             watcher.must_decide();
         }
@@ -296,7 +301,7 @@ impl Run<'_, '_, '_> {
             return Ok(None);
         }
         self.meter.lap(Stage::Read, State::Work);
-        let buffer = self.reader.pool.take();
+        let buffer = pool.take();
         self.meter.lap(Stage::Read, State::Memory);
         buffer.map(Some).ok_or_else(|| self.reader.stop.error())
     }
@@ -469,15 +474,13 @@ impl Run<'_, '_, '_> {
         }
         if grown <= self.reader.plan.record_bytes_max {
             if joint.long.is_none() {
-                self.meter.lap(Stage::Read, State::Work);
-                let buffer = self.longs.take();
-                self.meter.lap(Stage::Read, State::Memory);
-                let mut long = Long::new(buffer.ok_or_else(|| self.reader.stop.error())?);
-                long.append(&joint.bytes);
-                joint.bytes.clear();
-                joint.long = Some(long);
+                let buffer = self.take_from(&self.longs.clone(), true)?;
+                let mut long = Long::new(buffer.expect("waited until there was one"));
+                long.append(&self.joint.bytes);
+                self.joint.bytes.clear();
+                self.joint.long = Some(long);
             }
-            let long = joint.long.as_mut().expect("it was just made");
+            let long = self.joint.long.as_mut().expect("it was just made");
             long.append(part);
             return Ok(());
         }
