@@ -233,7 +233,10 @@ fn sort_or_panic(job: Job, os: impl Os + 'static) -> Result<Report, Error> {
     let stop = Stop::new();
     let thread = {
         let stop = stop.clone();
-        std::thread::spawn(move || sender.send(run::sort(&job, &os, &stop)))
+        std::thread::spawn(move || {
+            // Nobody takes it who has lost patience.
+            let _ = sender.send(run::sort(&job, &os, &stop));
+        })
     };
     match receiver.recv_timeout(PATIENCE) {
         Ok(result) => result,

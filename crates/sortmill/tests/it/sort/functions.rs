@@ -33,11 +33,11 @@ fn count_lines() -> ReduceFn {
     Arc::new(|| -> Reducer {
         let mut current: Option<(Vec<u8>, u64)> = None;
         Box::new(move |record, out| {
-            if let (Some((line, count)), Some(record)) = (&mut current, record) {
-                if line == record {
-                    *count += 1;
-                    return;
-                }
+            if let (Some((line, count)), Some(record)) = (&mut current, record)
+                && line == record
+            {
+                *count += 1;
+                return;
             }
             if let Some((line, count)) = current.take() {
                 out(format!("{count} ").as_bytes());
