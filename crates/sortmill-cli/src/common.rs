@@ -1,6 +1,7 @@
 //! What several commands share: flags for formats and back ends, signals, telling an error.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -98,8 +99,22 @@ pub fn stop_on_signals() -> Stop {
 
 /// Says what went wrong on stderr.
 pub fn tell(error: &Error) -> ExitCode {
-    eprintln!("sortmill: {error}");
+    say(&format!("sortmill: {error}\n"));
     ExitCode::from(2)
+}
+
+/// Words for people, on stderr. What was done is done, whether or not anybody can be told.
+pub fn say(words: &str) {
+    let _ = std::io::stderr().write_all(words.as_bytes());
+}
+
+/// What a command was asked for, on stdout.
+pub fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Error::io("writing to standard output", Path::new("-"), &error))
 }
 
 fn parse_format(text: &str) -> std::result::Result<Format, String> {

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use sortmill::error::{Error, ErrorKind, Result};
 
+use crate::common::print;
+
 /// Print a report that `sort --report FILE` wrote
 #[derive(Args)]
 pub struct Report {
@@ -22,7 +24,7 @@ impl Report {
         let text = std::fs::read_to_string(&self.file).map_err(|error| wrong(error.to_string()))?;
         let report: sortmill::report::Report =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        print!("{}", report.details());
+        print(&report.details())?;
         Ok(ExitCode::SUCCESS)
     }
 }

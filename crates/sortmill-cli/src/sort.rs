@@ -10,7 +10,7 @@ use sortmill::job::{Job, Output};
 use sortmill::report::plan_lines;
 use sortmill::run;
 
-use crate::common::{Machine, Shape, inputs, stop_on_signals};
+use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals};
 use crate::size::{self, Size};
 
 /// Sort records of files or standard input
@@ -88,11 +88,11 @@ impl Sort {
             prepared.temp.display()
         );
         if self.dry_run {
-            print!("{plan}");
+            print(&plan)?;
             return Ok(ExitCode::SUCCESS);
         }
         if self.verbose {
-            eprint!("{plan}");
+            say(&plan);
         }
         let report = run::sort_prepared(&job, prepared, &os, &stop)?;
         if let Some(path) = &self.report {
@@ -101,9 +101,9 @@ impl Sort {
             })?;
         }
         if self.verbose {
-            eprint!("{}", report.details());
+            say(&report.details());
         } else if !self.quiet {
-            eprint!("{}", report.summary());
+            say(&report.summary());
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -22,7 +22,35 @@ pub struct Chunk {
     /// Which part of it holds whole records.
     pub records: std::ops::Range<usize>,
     /// A first record too long for the room in front of the chunk, whole.
-    pub long: Option<Vec<u8>>,
+    pub long: Option<Long>,
+}
+
+/// A record in memory of its own, contiguous.
+pub struct Long {
+    buffer: Buffer,
+    bytes: usize,
+}
+
+impl Long {
+    /// An empty record in `buffer`, which has room for the longest.
+    #[must_use]
+    pub fn new(buffer: Buffer) -> Self {
+        Self { buffer, bytes: 0 }
+    }
+
+    /// Appends a part of the record. The caller has seen to it that there is room.
+    pub fn append(&mut self, part: &[u8]) {
+        self.buffer[self.bytes..self.bytes + part.len()].copy_from_slice(part);
+        self.bytes += part.len();
+    }
+}
+
+impl std::ops::Deref for Long {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.buffer[..self.bytes]
+    }
 }
 
 /// Whole records, back to back: record i is `bytes[offsets[i]..offsets[i + 1]]`.
@@ -88,11 +116,7 @@ impl Records {
     /// Appends a record. One that is not of the job's format, or more than there is room for, makes the
     /// job fail when the function returns.
     pub fn push(&mut self, record: &[u8]) {
-        let sound = match self.format {
-            Format::Lines => memchr::memchr(b'\n', record).is_some_and(|at| at + 1 == record.len()),
-            Format::Fixed(bytes) => record.len() == bytes as usize,
-        };
-        if !sound {
+        if !self.format.is_record(record) {
             self.fail(format!(
                 "it made a record of {} bytes that is not one of the job's format",
                 record.len()

@@ -24,6 +24,17 @@ pub enum Format {
     Fixed(u32),
 }
 
+impl Format {
+    /// Whether `bytes` are one whole record.
+    #[must_use]
+    pub fn is_record(self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Lines => memchr::memchr(b'\n', bytes).is_some_and(|at| at + 1 == bytes.len()),
+            Self::Fixed(size) => bytes.len() == size as usize,
+        }
+    }
+}
+
 /// How the bytes of a key part are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

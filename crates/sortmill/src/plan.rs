@@ -5,8 +5,10 @@
 //! open blocks of all partitions take a small part of it.
 
 use serde::{Deserialize, Serialize};
+use sortmill_io::align_up;
 use sortmill_io::os::Machine;
 
+use crate::block::record_bytes_max;
 use crate::chunks::Extent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
@@ -192,7 +194,7 @@ impl Plan {
         let mut budget = Budget::new(limit);
         let reading = Reading::new(job, machine.cores, &mut budget)?;
         let sorting = Sorting::new(job, inputs, &reading, &mut budget)?;
-        let holding = Holding::new(job, &sorting, &mut budget)?;
+        let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
         let input_bytes = inputs.bytes();
         let temp_bytes = input_bytes.map(|bytes| bytes.saturating_sub(holding.kept_bytes));
         let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
@@ -216,7 +218,7 @@ impl Plan {
             block_count: holding.block_count,
             block_low_water: holding.block_low_water,
             partition_count: holding.partition_count,
-            partition_count_max: (holding.block_count / 3).max(holding.partition_count),
+            partition_count_max: holding.partition_count_max,
             divide_bytes: (2 * partition_bytes).max(2 * block),
             divide_records: (sorting.entry_count / 2) as u64,
             entry_count: sorting.entry_count,
@@ -322,9 +324,12 @@ struct Sorting {
 impl Sorting {
     fn new(job: &Job, inputs: &Inputs, reading: &Reading, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
-        // A record that is longer than a chunk, while it is put together.
-        let record_bytes_max = ((limit / 64) as usize).max(reading.chunk_bytes);
-        budget.hold("long record", record_bytes_max as u64)?;
+        // Records that are longer than a chunk, while they are put together and distributed. Any record
+        // that fits a chunk is allowed.
+        let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
+        let record_bytes_max = ((limit / 64) as usize).max(in_chunk);
+        let longs = crate::stage::read::LONG_COUNT as u64 * align_up(record_bytes_max as u64);
+        budget.hold("long records", longs)?;
         let record_bytes = match job.format {
             Format::Fixed(bytes) if bytes as usize > record_bytes_max => return None,
             Format::Fixed(bytes) => f64::from(bytes),
@@ -363,15 +368,18 @@ struct Holding {
     block_count: usize,
     block_low_water: usize,
     partition_count: usize,
+    partition_count_max: usize,
     /// Bytes of records that will still be in memory when all have been distributed.
     kept_bytes: u64,
 }
 
 /// Fewer blocks leave no room for open ones, spare ones and those on their way.
 const BLOCK_COUNT_MIN: u64 = 24;
+/// Blocks beside those, so that work goes on.
+const BLOCKS_SPARE: usize = 4;
 
 impl Holding {
-    fn new(job: &Job, sorting: &Sorting, budget: &mut Budget) -> Option<Self> {
+    fn new(job: &Job, reading: &Reading, sorting: &Sorting, budget: &mut Budget) -> Option<Self> {
         let left = budget.left_bytes();
         // So that open blocks, half full on average, take a sixteenth; of few partitions, small enough
         // that there are more than the fewest.
@@ -387,7 +395,21 @@ impl Holding {
             return None;
         }
         budget.hold("partitions in memory", block_count * block_bytes)?;
-        let partition_count = sorting.partitions_wished.min(block_count as usize / 4);
+        // What cannot be evicted, all at once: an open block of each partition, a spare one of each worker,
+        // the parts of one long record.
+        let fragment_bytes = record_bytes_max(block_bytes as usize);
+        let fragments = sorting.record_bytes_max.div_ceil(fragment_bytes) + 1;
+        let fixed = fragments + 2 * reading.worker_count + BLOCKS_SPARE;
+        let partition_count_max = (block_count as usize)
+            .checked_sub(fixed)?
+            .min(block_count as usize / 3);
+        if partition_count_max == 0 {
+            return None;
+        }
+        let partition_count = sorting
+            .partitions_wished
+            .min(block_count as usize / 4)
+            .min(partition_count_max);
         let low_water = (32 * MIB / block_bytes).clamp(6, (block_count / 8).max(6));
         let kept_blocks = block_count - low_water - partition_count as u64 / 2;
         Some(Self {
@@ -395,6 +417,7 @@ impl Holding {
             block_count: block_count as usize,
             block_low_water: low_water as usize,
             partition_count,
+            partition_count_max,
             kept_bytes: kept_blocks * block_bytes,
         })
     }

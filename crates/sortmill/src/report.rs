@@ -38,6 +38,8 @@ pub struct Report {
     pub fingerprints: Fingerprints,
     /// Bad records that were left out.
     pub skipped_records: u64,
+    /// The first hundred of them, with place and cause.
+    pub skipped_first: Vec<String>,
     /// Whether the output was read again before it got its name.
     pub verified: bool,
     /// The plan.
@@ -242,6 +244,9 @@ impl Report {
                 "left out {} bad records",
                 text::count(self.skipped_records)
             );
+            for told in &self.skipped_first {
+                let _ = writeln!(out, "  {told}");
+            }
         }
         let _ = writeln!(
             out,

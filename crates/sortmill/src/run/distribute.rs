@@ -1,4 +1,4 @@
-//! The first phase: read, cut, map, partition, spill.
+//! The phase `distribute`: read, cut, map, partition, spill.
 //!
 //! One thread reads, one per core cuts, maps and partitions a chunk while it is warm in the cache, one
 //! writes. Meanwhile this thread draws the sample; the workers begin when boundaries are known.

@@ -22,7 +22,7 @@ use crate::order::Format;
 use crate::plan::{Inputs, Plan};
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, Phase, Report};
-use crate::stage::read::{Source, sample_records};
+use crate::stage::read::{ReadTotals, Source, sample_records};
 use crate::stage::write::Target;
 use crate::temp::{Temp, clean_up};
 use crate::text;
@@ -279,6 +279,7 @@ fn sort_inner(
     needed.temp_bytes = needed.temp_bytes.max(temp.end());
     let sorted = sorted?;
     stop.check()?;
+    check_input(&distributed.read, &distributed.input)?;
     compare(&distributed.fingerprint, &sorted.gathered)?;
     let sorted_ns = os.now_ns();
 
@@ -340,6 +341,12 @@ fn sort_inner(
             written: sorted.written,
         },
         skipped_records: distributed.read.skipped,
+        skipped_first: distributed
+            .read
+            .skipped_first
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         verified: plan.verify,
         plan,
     })
@@ -410,6 +417,24 @@ impl Shared<'_> {
             holders,
         }
     }
+}
+
+/// Every byte of the inputs lies in a record that was cut out, but for newlines added and what was skipped.
+fn check_input(read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
+    let expected = read.bytes + read.added_bytes - read.skipped_bytes;
+    if expected == cut.bytes && read.record_bytes == cut.bytes {
+        return Ok(());
+    }
+    let cause = format!(
+        "{} bytes were read and {} bytes of records were cut out of them",
+        text::count(expected),
+        text::count(cut.bytes)
+    );
+    Err(Error::new(
+        ErrorKind::Lost,
+        "proving that no record was lost",
+        cause,
+    ))
 }
 
 /// The proof: what came out of a hop is what went in.

@@ -1,10 +1,11 @@
-//! The second phase: load, sort, merge, reduce, write.
+//! The phase `sort`: load, sort, merge, reduce, write.
 //!
 //! One thread loads units in the order of their ranges and reads ahead, one per core sorts a unit and
 //! gathers its records into output buffers, one writes. A unit that is too large for memory is merged by
 //! the loading thread itself: the units below it need no memory that it waits for, and none above it has
 //! been begun.
 
+use sortmill_io::sync::atomic::AtomicU32;
 use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{File, Table};
 
@@ -79,6 +80,8 @@ struct Phase<'a> {
     places: Places,
     /// Units are written one after the other: their sizes are not known before, or the output is a stream.
     in_turn: bool,
+    /// Runs written so far.
+    run_count: AtomicU32,
     padded: bool,
     /// The one sink of a phase in which units take turns.
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
@@ -123,6 +126,7 @@ pub fn sort(
         output: &output,
         places,
         in_turn: !is_file || shared.job.reduce.is_some(),
+        run_count: AtomicU32::new(0),
         padded: is_file,
         sink: sortmill_io::sync::Mutex::new(None),
     };
@@ -363,11 +367,23 @@ impl WayOut<'_, '_> {
         };
         let mut result = Ok(());
         let (sink, reduced, key) = (&mut *self.sink, &mut self.reduced, self.shared.number);
+        let (format, bytes_max) = (self.shared.job.format, self.shared.plan.record_bytes_max);
         reducer(record, &mut |made| {
-            reduced.add(made, key);
-            if result.is_ok() {
-                result = sink.put(made, meter);
+            if result.is_err() {
+                return;
             }
+            result = match format.is_record(made) && made.len() <= bytes_max {
+                true => sink.put(made, meter),
+                false => Err(Error::new(
+                    ErrorKind::Usage,
+                    "calling the reduce function",
+                    format!(
+                        "it made {} bytes that are not one record of the job's format",
+                        made.len()
+                    ),
+                )),
+            };
+            reduced.add(made, key);
         });
         result
     }
@@ -469,6 +485,7 @@ fn merge_unit(
         stop,
         job: phase.shared.number,
         allocate: &allocate,
+        run_count: &phase.run_count,
         written_bytes: 0,
         read_bytes: 0,
     };
@@ -545,7 +562,7 @@ fn make_runs(
         bytes += load.bytes;
         let entries = &mut entries[..load.records as usize];
         sort::sort(order, &slab, entries);
-        let mut run = RunWriter::new(runs.len() as u32, plan.block_bytes);
+        let mut run = RunWriter::new(device.next_run(), plan.block_bytes);
         for &entry in entries.iter() {
             let chunk = slab.chunk(kernel::ordinal(entry));
             let record = slab.record(order, kernel::location(entry));
@@ -570,7 +587,6 @@ fn fewer_runs(
     meter: &mut Meter<'_>,
 ) -> Result<Vec<Run>> {
     let plan = phase.shared.plan;
-    let mut number = runs.len() as u32;
     let mut at = 0;
     loop {
         // One block is for the run that is written.
@@ -585,8 +601,7 @@ fn fewer_runs(
             at = 0;
             continue;
         }
-        let mut merged = RunWriter::new(number, plan.block_bytes);
-        number += 1;
+        let mut merged = RunWriter::new(device.next_run(), plan.block_bytes);
         let some = runs.drain(at..at + count).collect();
         merge(
             &plan.order,

@@ -7,6 +7,7 @@
 
 use sortmill_io::frame::{HEADER_BYTES, Header, Segment};
 use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::{AtomicU32, Ordering};
 use sortmill_io::{Buffer, File, Op, OpKind, Pool, Ring};
 
 use crate::block::{Open, disk_bytes, record_bytes_max};
@@ -36,6 +37,8 @@ pub struct Device<'a> {
     pub stop: &'a Stop,
     /// The job's number, for headers.
     pub job: u64,
+    /// How many runs the job has written, over all its partitions.
+    pub run_count: &'a AtomicU32,
     /// Gives the next so many bytes of the temporary file a place.
     pub allocate: &'a dyn Fn(u64) -> u64,
     /// Bytes written and read, for the report.
@@ -45,6 +48,12 @@ pub struct Device<'a> {
 }
 
 impl Device<'_> {
+    /// A number for a new run, one that no other run of the job has.
+    #[must_use]
+    pub fn next_run(&self) -> u32 {
+        self.run_count.fetch_add(1, Ordering::SeqCst)
+    }
+
     fn transfer(&mut self, op: Op, doing: &str, meter: &mut Meter<'_>) -> Result<Buffer> {
         let asked = op.range.len();
         self.ring.submit(op);

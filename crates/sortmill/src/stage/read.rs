@@ -11,7 +11,7 @@ use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::sync::Arc;
 use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
-use crate::batch::Chunk;
+use crate::batch::{Chunk, Long};
 use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
@@ -56,6 +56,14 @@ impl Source {
             meta.kind = Kind::Stream;
             meta.bytes = 0;
         }
+        if meta.kind == Kind::Regular && meta.bytes == 0 {
+            // The kernel's own files, as those of /proc, say that they are empty and are not.
+            let peek = os.open(path, Access::Cached).map_err(wrong)?;
+            let some = os.read_stream(&peek, &mut [0], &|| false).map_err(wrong)?;
+            if some > 0 {
+                meta.kind = Kind::Stream;
+            }
+        }
         if meta.kind == Kind::Directory {
             return Err(
                 Error::new(ErrorKind::Input, "opening the input", "it is a directory").at(path),
@@ -92,7 +100,7 @@ impl Source {
             .meta(&self.file)
             .map_err(|error| Error::io(DOING, &self.file.path, &error))?;
         let same = now.bytes == self.meta.bytes && now.changed_ns == self.meta.changed_ns;
-        if same || (as_of_start && now.bytes >= self.meta.bytes) {
+        if same || (as_of_start && now.bytes > self.meta.bytes) {
             return Ok(());
         }
         let cause = match now.bytes.cmp(&self.meta.bytes) {
@@ -142,15 +150,29 @@ pub struct Reader<'a> {
 }
 
 /// What was read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ReadTotals {
     /// Bytes of the inputs.
     pub bytes: u64,
     /// Bytes read from devices or the page cache, alignment included.
     pub device_bytes: u64,
+    /// Bytes of the records in chunks: those of the inputs, with the newlines that were added, without what
+    /// was skipped.
+    pub record_bytes: u64,
     /// Bad records that were skipped.
     pub skipped: u64,
+    /// Bytes that were skipped with them.
+    pub skipped_bytes: u64,
+    /// Newlines that were added.
+    pub added_bytes: u64,
+    /// The first of the skipped records, with place and cause.
+    pub skipped_first: Vec<Error>,
 }
+
+/// So many skipped records are told one by one.
+const SKIPPED_TOLD_MAX: usize = 100;
+/// Long records at once: one that is put together, one that is distributed.
+pub const LONG_COUNT: usize = 2;
 
 /// Reads everything and closes the queue.
 ///
@@ -161,6 +183,13 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
         .os
         .ring(reader.plan.io_depth)
         .map_err(|error| Error::new(ErrorKind::Io, "starting to read", error.to_string()))?;
+    let long_bytes = align_up(reader.plan.record_bytes_max as u64) as usize;
+    let longs = Pool::new(LONG_COUNT, long_bytes)
+        .map_err(|error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string()))?;
+    reader.stop.on_stop({
+        let longs = longs.clone();
+        move || longs.close()
+    });
     let extents = reader.sources.iter().map(Source::extent).collect();
     let mut run = Run {
         ring,
@@ -169,6 +198,7 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
         landed: BTreeMap::new(),
         next: 0,
         joint: Joint::default(),
+        longs,
         totals: ReadTotals::default(),
         reader,
         meter,
@@ -194,13 +224,17 @@ struct Run<'a, 'm, 'o> {
     /// The chunk to be handed on next.
     next: u64,
     joint: Joint,
+    longs: Pool,
     totals: ReadTotals,
 }
 
 /// The beginning of a record that goes on in the next chunk.
 #[derive(Default)]
 struct Joint {
+    /// As long as it fits the room in front of a chunk.
     bytes: Vec<u8>,
+    /// When it is longer.
+    long: Option<Long>,
     /// The record is too long and what is left of it is passed over.
     skipping: bool,
 }
@@ -250,11 +284,16 @@ impl Run<'_, '_, '_> {
         Ok(())
     }
 
-    /// A free buffer; waits for one only if told to.
+    /// A free buffer for a chunk; waits for one only if told to.
     fn take_buffer(&mut self, wait: bool) -> Result<Option<Buffer>> {
-        if let Some(buffer) = self.reader.pool.try_take() {
+        self.take_from(self.reader.pool, wait)
+    }
+
+    fn take_from(&mut self, pool: &Pool, wait: bool) -> Result<Option<Buffer>> {
+        if let Some(buffer) = pool.try_take() {
             return Ok(Some(buffer));
         }
+        // Nobody gives a buffer back before it is decided where records go.
         if let Some(watcher) = &mut self.reader.watcher {
             watcher.must_decide();
         }
@@ -262,7 +301,7 @@ impl Run<'_, '_, '_> {
             return Ok(None);
         }
         self.meter.lap(Stage::Read, State::Work);
-        let buffer = self.reader.pool.take();
+        let buffer = pool.take();
         self.meter.lap(Stage::Read, State::Memory);
         buffer.map(Some).ok_or_else(|| self.reader.stop.error())
     }
@@ -367,26 +406,22 @@ impl Run<'_, '_, '_> {
             to = self.end_input(assignment, &mut buffer, from, to)?;
         }
         if self.joint.skipping {
-            let Some(end) = order.first_end(&buffer[from..to], 0) else {
-                return Ok(());
-            };
+            let end = order.first_end(&buffer[from..to], 0);
+            self.totals.skipped_bytes += end.unwrap_or(to - from) as u64;
+            let Some(end) = end else { return Ok(()) };
             self.joint.skipping = false;
             from += end;
         }
-        let mut long = None;
-        let have = self.joint.bytes.len();
-        if have > from {
-            match order.first_end(&buffer[from..to], have) {
-                None => return self.lengthen(&buffer[from..to], assignment),
-                Some(end) => {
-                    self.joint
-                        .bytes
-                        .extend_from_slice(&buffer[from..from + end]);
-                    long = Some(std::mem::take(&mut self.joint.bytes));
-                    from += end;
-                }
-            }
+        if let Some(long) = &self.joint.long {
+            let Some(end) = order.first_end(&buffer[from..to], long.len()) else {
+                return self.lengthen(&buffer[from..to], assignment);
+            };
+            self.lengthen(&buffer[from..from + end], assignment)?;
+            // If that made it too long, its end has been passed over too.
+            self.joint.skipping = false;
+            from += end;
         }
+        let long = self.joint.long.take();
         let have = self.joint.bytes.len();
         let end = order.last_end(&buffer[from..to], have);
         if end == 0 && long.is_none() {
@@ -396,7 +431,7 @@ impl Run<'_, '_, '_> {
         let records = from - have..from + end;
         buffer[from - have..from].copy_from_slice(&self.joint.bytes);
         self.joint.bytes.clear();
-        self.joint.bytes.extend_from_slice(&buffer[tail]);
+        self.lengthen(&buffer[tail], assignment)?;
         let records_offset = (headroom_offset + records.start as u64)
             .saturating_sub(self.reader.plan.headroom_bytes as u64);
         self.send(Chunk {
@@ -410,7 +445,9 @@ impl Run<'_, '_, '_> {
     }
 
     fn send(&mut self, chunk: Chunk) -> Result<()> {
-        let meter_bytes: u64 = chunk.records.len() as u64;
+        let long_bytes = chunk.long.as_ref().map_or(0, |long| long.len());
+        let record_bytes = (chunk.records.len() + long_bytes) as u64;
+        self.totals.record_bytes += record_bytes;
         if let Some(watcher) = &mut self.reader.watcher {
             watcher.see(&chunk);
         }
@@ -419,27 +456,45 @@ impl Run<'_, '_, '_> {
         self.meter.lap(Stage::Read, State::Output);
         let totals = self.meter.stage(Stage::Read);
         totals.bytes_in = self.totals.device_bytes;
-        totals.bytes_out += meter_bytes;
+        totals.bytes_out += record_bytes;
         sent.map_err(|_| self.reader.stop.error())
     }
 
-    /// Adds to a record that has not ended yet.
-    fn lengthen(&mut self, bytes: &[u8], assignment: &Assignment) -> Result<()> {
-        let begun = self.joint.bytes.len();
-        if begun + bytes.len() <= self.reader.plan.record_bytes_max {
-            self.joint.bytes.extend_from_slice(bytes);
+    /// Adds to a record that goes on: beside the chunks where it outgrows the room in front of one.
+    fn lengthen(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
+        let joint = &mut self.joint;
+        let begun = joint
+            .long
+            .as_ref()
+            .map_or(joint.bytes.len(), |long| long.len());
+        let grown = begun + part.len();
+        if joint.long.is_none() && grown <= self.reader.plan.headroom_bytes {
+            joint.bytes.extend_from_slice(part);
             return Ok(());
         }
+        if grown <= self.reader.plan.record_bytes_max {
+            if joint.long.is_none() {
+                let buffer = self.take_from(&self.longs.clone(), true)?;
+                let mut long = Long::new(buffer.expect("waited until there was one"));
+                long.append(&self.joint.bytes);
+                self.joint.bytes.clear();
+                self.joint.long = Some(long);
+            }
+            let long = self.joint.long.as_mut().expect("it was just made");
+            long.append(part);
+            return Ok(());
+        }
+        joint.bytes.clear();
+        joint.long = None;
+        joint.skipping = true;
+        self.totals.skipped_bytes += grown as u64;
         let offset = assignment.offset.saturating_sub(begun as u64);
         self.skip(assignment, offset, || {
             format!(
                 "a record is longer than {}, the most this memory allows",
                 crate::text::bytes(self.reader.plan.record_bytes_max as u64)
             )
-        })?;
-        self.joint.bytes.clear();
-        self.joint.skipping = true;
-        Ok(())
+        })
     }
 
     /// The end of an input: a line that lacks its newline gets it, a record that lacks bytes is bad.
@@ -455,10 +510,14 @@ impl Run<'_, '_, '_> {
             Format::Lines => {
                 let missing = match buffer[from..to].last() {
                     Some(&byte) => byte != b'\n',
-                    None => !self.joint.bytes.is_empty() || self.joint.skipping,
+                    None => {
+                        let joint = &self.joint;
+                        !joint.bytes.is_empty() || joint.long.is_some() || joint.skipping
+                    }
                 };
                 if missing {
                     buffer[to] = b'\n';
+                    self.totals.added_bytes += 1;
                 }
                 Ok(to + usize::from(missing))
             }
@@ -471,6 +530,7 @@ impl Run<'_, '_, '_> {
                 self.skip(assignment, end - beyond, || {
                     format!("the last record is cut off: it has {beyond} of {size} bytes")
                 })?;
+                self.totals.skipped_bytes += beyond;
                 let dropped = (beyond as usize).min(to - from);
                 let from_joint = beyond as usize - dropped;
                 let kept = self.joint.bytes.len() - from_joint;
@@ -487,14 +547,17 @@ impl Run<'_, '_, '_> {
         offset: u64,
         cause: impl FnOnce() -> String,
     ) -> Result<()> {
-        if self.totals.skipped < self.reader.skip_bad {
-            self.totals.skipped += 1;
-            return Ok(());
-        }
         let path = &self.reader.sources[assignment.input].file.path;
         let error = Error::new(ErrorKind::Input, DOING, cause())
             .at(path)
             .offset(offset);
+        if self.totals.skipped < self.reader.skip_bad {
+            self.totals.skipped += 1;
+            if self.totals.skipped_first.len() < SKIPPED_TOLD_MAX {
+                self.totals.skipped_first.push(error);
+            }
+            return Ok(());
+        }
         Err(if self.reader.skip_bad == 0 {
             error.hint("To leave out bad records and count them, give --skip-bad N.")
         } else {
