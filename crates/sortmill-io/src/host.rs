@@ -102,6 +102,18 @@ fn fd(file: &File) -> &std::os::fd::OwnedFd {
     }
 }
 
+/// The same pipe, opened once more so that writes to it never block. The flag on `pipe` itself would be
+/// seen by every program that shares it. `None` for what is no pipe, or may not be opened.
+fn unblocked(pipe: &std::os::fd::OwnedFd) -> Option<std::os::fd::OwnedFd> {
+    let mode = rustix::fs::fstat(pipe).ok()?.st_mode;
+    if rustix::fs::FileType::from_raw_mode(mode) != rustix::fs::FileType::Fifo {
+        return None;
+    }
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(pipe));
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).ok()
+}
+
 /// Waits until the stream is ready for `events`, asking `stopped` ten times a second.
 fn wait_ready(
     file: &File,
@@ -139,7 +151,14 @@ impl Os for Host {
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<File> {
-        self.open_with(path, OFlags::RDONLY, access, 0)
+        use std::os::unix::fs::FileTypeExt;
+        // A blocking open of a pipe waits for its writer and hears nothing meanwhile; a read waits as well.
+        let is_pipe = fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
+        let flags = match is_pipe {
+            true => OFlags::RDONLY | OFlags::NONBLOCK,
+            false => OFlags::RDONLY,
+        };
+        self.open_with(path, flags, access, 0)
     }
 
     fn create(&self, path: &Path, access: Access, mode: u32) -> io::Result<File> {
@@ -174,7 +193,8 @@ impl Os for Host {
 
     fn stdout(&self) -> io::Result<File> {
         let copy = rustix::io::dup(rustix::stdio::stdout())?;
-        Ok(file(copy, Path::new("-"), Access::Cached))
+        let again = unblocked(&copy);
+        Ok(file(again.unwrap_or(copy), Path::new("-"), Access::Cached))
     }
 
     fn read_stream(
@@ -198,9 +218,12 @@ impl Os for Host {
         bytes: &[u8],
         stopped: &dyn Fn() -> bool,
     ) -> io::Result<()> {
-        // A blocking write of more than a pipe holds would not hear `stopped`.
-        const PIECE_BYTES: usize = 64 << 10;
-        for mut piece in bytes.chunks(PIECE_BYTES) {
+        // A blocking write of more than a pipe has room for would not hear `stopped`; a pipe that is
+        // ready has room for `PIPE_BUF` (pipe(7)).
+        let flags = rustix::fs::fcntl_getfl(fd(file))?;
+        let blocks = !flags.contains(OFlags::NONBLOCK) && self.meta(file)?.kind != Kind::Regular;
+        let piece_bytes = if blocks { 4096 } else { 64 << 10 };
+        for mut piece in bytes.chunks(piece_bytes) {
             while !piece.is_empty() {
                 wait_ready(file, rustix::event::PollFlags::OUT, stopped)?;
                 match rustix::io::write(fd(file), piece) {

@@ -36,8 +36,8 @@ impl Target {
     /// The system's, and a usage error if `path` is a folder.
     pub fn find(os: &dyn Os, path: &Path) -> Result<Option<Self>> {
         let failed = |error: io::Error| Error::io("finding the output", path, &error);
-        let path = os.resolve(path).map_err(failed)?;
-        let kept = match os.meta_at(&path) {
+        // First what it is: `/dev/stdout` may lead to a pipe, which has no name to be resolved.
+        let kept = match os.meta_at(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
             Ok(meta) => match meta.kind {
@@ -45,15 +45,12 @@ impl Target {
                 Kind::Regular => Some((meta.mode & 0o777, meta.owner)),
                 Kind::Stream => return Ok(None),
                 Kind::Directory => {
-                    return Err(Error::new(
-                        ErrorKind::Usage,
-                        "finding the output",
-                        "it is a folder",
-                    )
-                    .at(&path));
+                    let cause = "it is a folder";
+                    return Err(Error::new(ErrorKind::Usage, "finding the output", cause).at(path));
                 }
             },
         };
+        let path = os.resolve(path).map_err(failed)?;
         Ok(Some(Self { path, kept }))
     }
 

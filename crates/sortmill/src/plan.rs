@@ -200,7 +200,10 @@ impl Plan {
         let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
         let block = holding.block_bytes as u64;
         let unit_blocks_max = (holding.block_count / 2).min((UNIT_BYTES_MAX / block) as usize - 1);
-        let sample_count = (sorting.data_bytes / (64 << 10)).clamp(1, 1024) as usize;
+        let sample_bytes = sample_bytes(order.format());
+        // A small part of the input, however long its records are.
+        let stretch = (64 << 10).max(8 * sample_bytes as u64);
+        let sample_count = (sorting.data_bytes / stretch).clamp(1, 1024) as usize;
         Some(Self {
             input_bytes,
             worker_count: reading.worker_count,
@@ -223,7 +226,7 @@ impl Plan {
             unit_fragments_max: sorting.record_bytes_max.div_ceil(holding.block_bytes),
             record_bytes_max: sorting.record_bytes_max,
             sample_count: job.tuning.sample_count.unwrap_or(sample_count),
-            sample_bytes: sample_bytes(order.format()),
+            sample_bytes,
             temp_bytes,
             passes: match temp_bytes {
                 Some(0) => 1,
@@ -378,8 +381,9 @@ const BLOCKS_SPARE: usize = 4;
 impl Holding {
     fn new(job: &Job, reading: &Reading, sorting: &Sorting, budget: &mut Budget) -> Option<Self> {
         let left = budget.left_bytes();
-        // So that open blocks, half full on average, take a sixteenth.
-        let share = left / (8 * sorting.partitions_wished as u64);
+        // So that open blocks, half full on average, take a sixteenth; of few partitions, small enough
+        // that there are more than the fewest.
+        let share = left / (8 * sorting.partitions_wished as u64).max(BLOCK_COUNT_MIN);
         let power = share.checked_ilog2().map_or(0, |bits| 1u64 << bits);
         let block_bytes = power.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
         let block_bytes = job

@@ -21,7 +21,10 @@ impl Sample {
     pub fn add(&mut self, order: &Order, record: &[u8], chunk: u64) {
         let mut key = Vec::with_capacity(16);
         order.key_into(record, &mut key);
-        key.truncate(SAMPLE_KEY_BYTES_MAX);
+        if key.len() > SAMPLE_KEY_BYTES_MAX {
+            key.truncate(SAMPLE_KEY_BYTES_MAX);
+            key.shrink_to_fit();
+        }
         self.keys.push(Boundary { key, chunk });
     }
 

@@ -235,6 +235,14 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
     }
 }
 
+/// Whether a path is that of a temporary file.
+#[must_use]
+pub fn is_spill(path: &Path) -> bool {
+    let folder = path.parent().and_then(Path::file_name);
+    path.file_name().is_some_and(|name| name == SPILL)
+        && folder.is_some_and(|name| is_job_folder(&name.to_string_lossy()))
+}
+
 fn is_job_folder(name: &str) -> bool {
     name.strip_prefix(PREFIX)
         .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -2,6 +2,8 @@
 
 mod check;
 mod generate;
+mod memory;
+mod sort;
 
 use std::path::{Path, PathBuf};
 

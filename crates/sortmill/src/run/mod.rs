@@ -161,37 +161,53 @@ pub fn sort(job: &Job, os: &dyn Os, stop: &Stop) -> Result<Report> {
 /// # Errors
 /// As [`sort`].
 pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
-    let needs = space_hint(&prepared.plan);
-    let result = sort_inner(job, prepared, os, stop);
+    let mut needed = Needed {
+        temp_bytes: prepared.plan.temp_bytes.unwrap_or(0),
+        output_bytes: prepared.plan.input_bytes.unwrap_or(0),
+    };
+    let result = sort_inner(job, prepared, os, stop, &mut needed);
     // Whoever noticed the end of the job last must not hide why it ended.
     match result {
         Err(error) => {
             stop.fail(error);
-            let error = stop.error();
-            Err(match (error.kind, &error.hint) {
-                (ErrorKind::Space, None) => error.hint(needs),
-                _ => error,
-            })
+            Err(needed.explain(stop.error()))
         }
         Ok(report) => Ok(report),
     }
 }
 
-/// What to say when a disk is full.
-fn space_hint(plan: &Plan) -> String {
-    match (plan.input_bytes, plan.temp_bytes) {
-        (Some(input), Some(temp)) => format!(
-            "This job needs {} for temporary files and {} for the output.",
-            text::bytes(temp),
-            text::bytes(input)
-        ),
-        _ => "How much this job needs depends on how long its stream is: its length for the output, and \
-              for temporary files what of it does not fit in memory."
-            .to_owned(),
+/// How much room a job needs, as far as it is known.
+struct Needed {
+    temp_bytes: u64,
+    output_bytes: u64,
+}
+
+impl Needed {
+    /// Tells who has to make room how much it takes.
+    fn explain(&self, error: Error) -> Error {
+        if error.kind != ErrorKind::Space || error.hint.is_some() {
+            return error;
+        }
+        if error.path.as_deref().is_some_and(crate::temp::is_spill) {
+            let bytes = text::bytes(self.temp_bytes);
+            return error.hint(format!(
+                "Temporary files took {bytes} so far. Free some space, or choose another folder with --temp."
+            ));
+        }
+        let bytes = text::bytes(self.output_bytes);
+        error.hint(format!(
+            "The output needs {bytes}. Free some space, or choose a place on another file system."
+        ))
     }
 }
 
-fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
+fn sort_inner(
+    job: &Job,
+    prepared: Prepared,
+    os: &dyn Os,
+    stop: &Stop,
+    needed: &mut Needed,
+) -> Result<Report> {
     let Prepared {
         plan,
         temp,
@@ -218,6 +234,9 @@ fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result
     check_space(os, &plan, &temp, new_file)?;
     if plan.temp_bytes != Some(0) {
         temp.make()?;
+    } else if new_file.is_some() {
+        // Not needed, but should the job be killed, the next one finds its unfinished output by it.
+        let _ = temp.make();
     }
     let target = open_target(job, &plan, os, stop, &output, &mut uncommitted)?;
     let map_memory = |error: std::io::Error| {
@@ -245,7 +264,10 @@ fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result
     };
 
     let prepared_ns = os.now_ns();
-    let distributed = distribute::distribute(&shared, &sources)?;
+    let distributed = distribute::distribute(&shared, &sources);
+    needed.temp_bytes = needed.temp_bytes.max(temp.end());
+    let distributed = distributed?;
+    needed.output_bytes = distributed.fingerprint.bytes;
     let distributed_ns = os.now_ns();
     let usage_between = os.usage();
     let sorted = sorting::sort(
@@ -253,7 +275,9 @@ fn sort_inner(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result
         distributed.units,
         &distributed.fingerprint,
         &target,
-    )?;
+    );
+    needed.temp_bytes = needed.temp_bytes.max(temp.end());
+    let sorted = sorted?;
     stop.check()?;
     check_input(&distributed.read, &distributed.input)?;
     compare(&distributed.fingerprint, &sorted.gathered)?;
@@ -442,13 +466,17 @@ fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFil
     };
     let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
     let folder = output.map(|output| output.folder().to_owned());
-    let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files")];
+    let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files need")];
     if let Some(folder) = folder {
         // A rename needs old and new output at once, so what is there already does not count as free.
         if device(&folder) == device(temp.base()) {
-            wanted[0] = (folder, temp_bytes + input, "temporary files and output");
+            wanted[0] = (
+                folder,
+                temp_bytes + input,
+                "temporary files and output need",
+            );
         } else {
-            wanted.push((folder, input, "the output"));
+            wanted.push((folder, input, "the output needs"));
         }
     }
     for (path, bytes, what) in wanted {
@@ -458,7 +486,7 @@ fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFil
         let have = free(&path)?;
         if have < bytes {
             let cause = format!(
-                "{what} need {}, and {} are free",
+                "{what} {}, and {} are free",
                 text::bytes(bytes),
                 text::bytes(have)
             );

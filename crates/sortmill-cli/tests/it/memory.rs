@@ -1,0 +1,243 @@
+//! The bound on memory, kept whatever the data: measured from outside, in a cgroup that allows no more.
+//!
+//! The group has the limit plus 5 % plus 64 MiB, and what the program takes beyond that gets it killed.
+//! Only root can make groups; where that is not so, the largest resident set is looked at instead. What the
+//! group holds of the page cache is no matter: the kernel gives it back.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::sort::{is_root, make_fifo, stderr};
+use crate::{PROGRAM, Scratch};
+
+const MIB: u64 = 1 << 20;
+const FILE: &str = "file";
+const PIPE: &str = "pipe";
+
+/// The optimised program, where there is one: it is the one that people run, and the quicker one.
+fn program() -> PathBuf {
+    let release = Path::new(PROGRAM).ancestors().nth(2).unwrap();
+    let release = release.join("release/sortmill");
+    let age = |path: &Path| std::fs::metadata(path).and_then(|meta| meta.modified());
+    match (age(&release), age(Path::new(PROGRAM))) {
+        (Ok(optimised), Ok(tested)) if optimised >= tested => release,
+        _ => PROGRAM.into(),
+    }
+}
+
+/// A memory cgroup, version 1 or 2, gone when dropped.
+struct Group {
+    folder: PathBuf,
+    peak_name: &'static str,
+}
+
+impl Group {
+    fn new(name: &str, bytes: u64) -> Result<Self, String> {
+        if !is_root() {
+            return Err("only root makes cgroups".into());
+        }
+        let versions = [
+            (
+                "/sys/fs/cgroup/memory",
+                "memory.limit_in_bytes",
+                "memory.max_usage_in_bytes",
+            ),
+            ("/sys/fs/cgroup", "memory.max", "memory.peak"),
+        ];
+        let mut reasons = String::new();
+        for (root, limit_name, peak_name) in versions {
+            let folder = Path::new(root).join(format!("sortmill-{name}-{}", std::process::id()));
+            let made = std::fs::create_dir(&folder)
+                .and_then(|()| std::fs::write(folder.join(limit_name), bytes.to_string()));
+            match made {
+                Ok(()) => return Ok(Self { folder, peak_name }),
+                Err(error) => {
+                    let _ = std::fs::remove_dir(&folder);
+                    reasons += &format!("{}: {error}. ", folder.display());
+                }
+            }
+        }
+        Err(reasons)
+    }
+
+    /// A shell's words that move it into the group.
+    fn enter(&self) -> String {
+        format!("echo $$ > {}/cgroup.procs; ", self.folder.display())
+    }
+
+    fn peak_bytes(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(self.folder.join(self.peak_name)).ok()?;
+        text.trim().parse().ok()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// Sorts `input` within `limit` bytes, in a group that allows 5 % and 64 MiB more.
+fn check(name: &str, limit: u64, flags: &str, ways: &[&str], input: impl Fn(&mut dyn Write)) {
+    let scratch = Scratch::new(&format!("memory-{name}"));
+    let mut file = BufWriter::new(std::fs::File::create(scratch.path("in")).unwrap());
+    input(&mut file);
+    file.flush().unwrap();
+    drop(file);
+    let input_bytes = std::fs::metadata(scratch.path("in")).unwrap().len();
+    let allowed = limit + limit / 20 + 64 * MIB;
+    let here = scratch.path.display().to_string();
+    for &way in ways {
+        let group = Group::new(&format!("{name}-{way}"), allowed);
+        let enter = match &group {
+            Ok(group) => group.enter(),
+            Err(why) => {
+                println!("{name}: no cgroup, so only the resident set is measured: {why}");
+                String::new()
+            }
+        };
+        let from = if way == FILE { "in" } else { "pipe" };
+        if way == PIPE {
+            make_fifo(&scratch.path("pipe"));
+        }
+        let line = format!(
+            "{enter}exec {} sort {flags} --memory {limit} -T {here} -o {here}/out \
+             --report {here}/report {here}/{from}",
+            program().display()
+        );
+        let child = Command::new("bash")
+            .args(["-c", &line])
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if way == PIPE {
+            let (input, pipe) = (scratch.path("in"), scratch.path("pipe"));
+            std::thread::spawn(move || {
+                let mut input = std::fs::File::open(input).unwrap();
+                let mut pipe = std::fs::File::options().write(true).open(pipe).unwrap();
+                let _ = std::io::copy(&mut input, &mut pipe);
+            });
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        let report = std::fs::read_to_string(scratch.path("report")).unwrap_or_default();
+        let resident = number(&report, "resident_bytes_peak");
+        let group_peak = group.ok().and_then(|group| group.peak_bytes());
+        println!(
+            "{name} from a {way}: limit {} MiB, allowed {} MiB, resident {} MiB, group's peak {:?} MiB, \
+             {}",
+            limit / MIB,
+            allowed / MIB,
+            resident.unwrap_or(0) / MIB,
+            group_peak.map(|bytes| bytes / MIB),
+            program().display(),
+        );
+        println!("{said}");
+        assert_eq!(output.status.code(), Some(0), "{name}, {way}: {said}");
+        assert!(
+            resident.unwrap() <= allowed,
+            "{name}, {way}: {resident:?} bytes were resident"
+        );
+        let out = std::fs::metadata(scratch.path("out")).unwrap();
+        assert_eq!(out.len(), input_bytes);
+        let _ = std::fs::remove_file(scratch.path("pipe"));
+    }
+}
+
+/// The number behind `"name":` in a report.
+fn number(report: &str, name: &str) -> Option<u64> {
+    let (_, rest) = report.split_once(&format!("\"{name}\":"))?;
+    let rest = rest.trim_start();
+    let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
+    rest[..end].parse().ok()
+}
+
+/// Pseudorandom bytes.
+fn random(state: &mut u64, into: &mut [u8]) {
+    for eight in into.chunks_mut(8) {
+        *state = state
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        let value = (*state >> 8).to_le_bytes();
+        eight.copy_from_slice(&value[..eight.len()]);
+    }
+}
+
+/// The size of the largest input: 2 GB for the optimised program, 500 MB for the other, which is slow.
+fn large_bytes() -> u64 {
+    if program() == Path::new(PROGRAM) {
+        println!("500 MB in place of 2 GB: there is no optimised program");
+        500_000_000
+    } else {
+        2_000_000_000
+    }
+}
+
+#[test]
+fn two_gigabytes_in_128_mib() {
+    let count = large_bytes() / 100;
+    check(
+        "large",
+        128 * MIB,
+        "--format fixed:100 --key 0:10",
+        &[FILE, PIPE],
+        move |file| {
+            let (mut state, mut record) = (1, [0; 100]);
+            for _ in 0..count {
+                random(&mut state, &mut record);
+                file.write_all(&record).unwrap();
+            }
+        },
+    );
+}
+
+#[test]
+fn one_key_dominates() {
+    check(
+        "one-key",
+        64 * MIB,
+        "--format fixed:50 --key 0:8",
+        &[FILE, PIPE],
+        |file| {
+            let (mut state, mut record) = (2, [0; 50]);
+            for number in 0..3_000_000 {
+                random(&mut state, &mut record);
+                if number % 10 > 0 {
+                    record[..8].fill(b'k');
+                }
+                file.write_all(&record).unwrap();
+            }
+        },
+    );
+}
+
+#[test]
+fn lines_of_two_bytes() {
+    check("tiny", 64 * MIB, "", &[FILE], |file| {
+        let (mut state, mut letters) = (3, vec![0; 1 << 20]);
+        for _ in 0..40 {
+            random(&mut state, &mut letters);
+            let lines = letters
+                .iter()
+                .flat_map(|letter| [b'a' + letter % 26, b'\n']);
+            file.write_all(&lines.collect::<Vec<u8>>()).unwrap();
+        }
+    });
+}
+
+/// What the beginning of a file says of its lines is not true of the rest.
+#[test]
+fn long_lines_and_then_empty_ones() {
+    check("turning", 64 * MIB, "", &[PIPE], |file| {
+        let (mut state, mut line) = (5, vec![0; 2000]);
+        for _ in 0..1000 {
+            random(&mut state, &mut line);
+            line.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
+            file.write_all(&line).unwrap();
+            file.write_all(b"\n").unwrap();
+        }
+        file.write_all(&vec![b'\n'; 20_000_000]).unwrap();
+    });
+}

@@ -1,0 +1,194 @@
+//! Jobs that are stopped or killed: what they leave, and who takes it away.
+
+use std::io::Write;
+use std::process::Child;
+
+use super::{
+    LITTLE, finish, names_with, run_well, signal, sort, sorted, spawn_on_pipe, stderr, text, until,
+    until_spilled, words,
+};
+use crate::Scratch;
+
+/// Starts a job that has spilled and waits for more input: the child, its input, its folder's name.
+fn begin(scratch: &Scratch, input: &[u8]) -> (Child, std::process::ChildStdin, String) {
+    let line = format!("{LITTLE} -T {{}}temp -o {{}}out");
+    let mut child = spawn_on_pipe(sort(words(scratch, &line)));
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(input).unwrap();
+    let folder = until_spilled(&scratch.path("temp"));
+    (child, pipe, folder)
+}
+
+fn scratch(test: &str) -> Scratch {
+    let scratch = Scratch::new(test);
+    std::fs::create_dir(scratch.path("temp")).unwrap();
+    std::fs::write(scratch.path("out"), b"old").unwrap();
+    std::fs::write(scratch.path("small"), b"b\na\n").unwrap();
+    scratch
+}
+
+#[test]
+fn a_stopped_job_leaves_nothing_and_the_old_output() {
+    let scratch = scratch("sort-stopped");
+    let input = text(60_000_000, 13);
+    for name in ["INT", "TERM"] {
+        let (child, pipe, _) = begin(&scratch, &input);
+        signal(child.id(), name);
+        let output = finish(child);
+        drop(pipe);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("told to stop"),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(scratch.names(), ["out", "small", "temp"]);
+        assert_eq!(
+            names_with(&scratch.path("temp"), ""),
+            Vec::<String>::new(),
+            "{name}"
+        );
+        assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"old");
+    }
+}
+
+/// At any moment: distributing, sorting, writing, syncing, naming.
+#[test]
+fn a_job_may_be_stopped_at_any_moment() {
+    let scratch = scratch("sort-stopped-any");
+    let input = text(60_000_000, 14);
+    let wanted = sorted(&input);
+    std::fs::write(scratch.path("in"), &input).unwrap();
+    let mut stopped = 0;
+    for round in 0..16 {
+        std::fs::write(scratch.path("out"), b"old").unwrap();
+        let line = format!("{LITTLE} -T {{}}temp -o {{}}out {{}}in");
+        let child = sort(words(&scratch, &line)).spawn().unwrap();
+        until("the job's beginning", || {
+            names_with(&scratch.path, ".out.sortmill-").pop()
+        });
+        // Not a wait for anything: the moment is what is varied.
+        std::thread::park_timeout(std::time::Duration::from_millis(round * 45));
+        if std::path::Path::new(&format!("/proc/{}/stat", child.id())).exists() {
+            signal(child.id(), "INT");
+        }
+        let output = finish(child);
+        let out = std::fs::read(scratch.path("out")).unwrap();
+        if output.status.code() == Some(0) {
+            assert!(out == wanted);
+        } else {
+            stopped += 1;
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+            assert!(
+                stderr(&output).contains("told to stop"),
+                "{}",
+                stderr(&output)
+            );
+            assert_eq!(out, b"old");
+        }
+        assert_eq!(scratch.names(), ["in", "out", "small", "temp"]);
+        assert_eq!(names_with(&scratch.path("temp"), ""), Vec::<String>::new());
+    }
+    println!("stopped {stopped} of 16");
+    assert!(stopped > 3);
+}
+
+#[test]
+fn what_a_killed_job_leaves_goes_with_the_next() {
+    let scratch = scratch("sort-killed");
+    let (child, pipe, folder) = begin(&scratch, &text(60_000_000, 15));
+    signal(child.id(), "KILL");
+    assert_eq!(finish(child).status.code(), None);
+    drop(pipe);
+    assert_eq!(names_with(&scratch.path("temp"), ""), [folder]);
+    assert_eq!(names_with(&scratch.path, ".out.sortmill-").len(), 1);
+    run_well(sort(words(&scratch, "-T {}temp -o {}other {}small")));
+    assert_eq!(names_with(&scratch.path("temp"), ""), Vec::<String>::new());
+    assert_eq!(scratch.names(), ["other", "out", "small", "temp"]);
+    assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"old");
+}
+
+/// The same of a job that needed no temporary files: its output has a temporary name too.
+#[test]
+fn the_output_of_a_killed_job_in_memory_goes_with_the_next() {
+    let scratch = scratch("sort-killed-in-memory");
+    std::fs::write(scratch.path("in"), text(60_000_000, 16)).unwrap();
+    let line = "--memory 1GiB -T {}temp -o {}out {}in";
+    let plan = run_well(sort(words(&scratch, &format!("--dry-run {line}")))).stdout;
+    let plan = String::from_utf8(plan).unwrap();
+    assert!(plan.contains("temporary space  0 B"), "{plan}");
+    let child = sort(words(&scratch, line)).spawn().unwrap();
+    until("the job's beginning", || {
+        names_with(&scratch.path, ".out.sortmill-").pop()
+    });
+    signal(child.id(), "KILL");
+    assert_eq!(finish(child).status.code(), None, "it was too fast");
+    assert_eq!(names_with(&scratch.path, ".out.sortmill-").len(), 1);
+    run_well(sort(words(&scratch, "-T {}temp -o {}other {}small")));
+    assert_eq!(scratch.names(), ["in", "other", "out", "small", "temp"]);
+    assert_eq!(names_with(&scratch.path("temp"), ""), Vec::<String>::new());
+}
+
+#[test]
+fn the_folder_of_a_living_job_is_left_alone() {
+    let scratch = scratch("sort-living");
+    let input = text(60_000_000, 17);
+    let (child, pipe, folder) = begin(&scratch, &input);
+    run_well(sort(words(&scratch, "-T {}temp -o {}other {}small")));
+    assert_eq!(names_with(&scratch.path("temp"), ""), [folder]);
+    assert_eq!(names_with(&scratch.path, ".out.sortmill-").len(), 1);
+    drop(pipe);
+    let output = finish(child);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(std::fs::read(scratch.path("out")).unwrap() == sorted(&input));
+    assert_eq!(scratch.names(), ["other", "out", "small", "temp"]);
+}
+
+/// What is not ours is not touched, whatever its name says.
+#[test]
+fn other_folders_with_such_names_are_left_alone() {
+    let scratch = scratch("sort-foreign");
+    let temp = scratch.path("temp");
+    std::fs::create_dir(temp.join("sortmill-0123456789abcdef")).unwrap();
+    std::fs::write(temp.join("sortmill-0123456789abcdef/mine"), b"dear").unwrap();
+    std::fs::create_dir(temp.join("sortmill-fedcba9876543210")).unwrap();
+    let lie = format!(
+        "{{\"version\":1,\"output\":{:?}}}",
+        scratch.path("out").display().to_string()
+    );
+    std::fs::write(temp.join("sortmill-fedcba9876543210/owner"), lie).unwrap();
+    std::fs::write(temp.join("sortmill-fedcba9876543210/mine"), b"dear").unwrap();
+    std::fs::write(temp.join("sortmill-notes"), b"dear").unwrap();
+    run_well(sort(words(&scratch, "-T {}temp -o {}other {}small")));
+    for name in [
+        "sortmill-0123456789abcdef/mine",
+        "sortmill-fedcba9876543210/mine",
+        "sortmill-notes",
+    ] {
+        assert_eq!(std::fs::read(temp.join(name)).unwrap(), b"dear", "{name}");
+    }
+    assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"old");
+}
+
+/// Jobs that begin and end in one folder at the same time do not take each other for dead.
+#[test]
+fn many_jobs_share_a_folder() {
+    let scratch = scratch("sort-many");
+    let input = text(20_000, 18);
+    let wanted = sorted(&input);
+    std::thread::scope(|threads| {
+        for worker in 0..4 {
+            let (scratch, input, wanted) = (&scratch, &input, &wanted);
+            threads.spawn(move || {
+                for _ in 0..15 {
+                    let line = format!("-T {{}}temp -o {{}}out{worker}");
+                    let output = super::run_on_pipe(sort(words(scratch, &line)), input);
+                    assert!(output.status.success(), "{}", stderr(&output));
+                    let out = std::fs::read(scratch.path(&format!("out{worker}"))).unwrap();
+                    assert!(out == *wanted);
+                }
+            });
+        }
+    });
+    assert_eq!(names_with(&scratch.path("temp"), ""), Vec::<String>::new());
+}
