@@ -40,8 +40,7 @@ fn count_lines() -> ReduceFn {
                 return;
             }
             if let Some((line, count)) = current.take() {
-                out(format!("{count} ").as_bytes());
-                out(&line);
+                out(&[format!("{count} ").as_bytes(), &line].concat());
             }
             current = record.map(|record| (record.to_vec(), 1));
         })
