@@ -99,11 +99,6 @@ impl<T> Queue<T> {
         self.shared.room_or_item.notify_all();
     }
 
-    /// Items may come again after [`Queue::close`].
-    pub fn reopen(&self) {
-        lock(&self.shared.state).closed = false;
-    }
-
     /// No more items will come or go: what is inside is dropped.
     pub fn abort(&self) {
         let mut state = lock(&self.shared.state);

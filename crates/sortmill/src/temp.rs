@@ -5,6 +5,8 @@
 //! when the job ends, however it ends. A job that was killed leaves it, unlocked; the next job in the same
 //! place takes it away (promise 6), never one that is locked.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -24,8 +26,8 @@ const SPILL: &str = "spill";
 struct Manifest {
     /// The version of this form.
     version: u32,
-    /// The output under its temporary name, if it is a file.
-    output: Option<PathBuf>,
+    /// The output under its temporary name, if it is a file: as bytes, for a name need not be text.
+    output: Option<Vec<u8>>,
 }
 
 /// A job's folder. Made when it is first needed, gone when dropped.
@@ -123,36 +125,58 @@ impl<'a> Temp<'a> {
         self.end.load(Ordering::SeqCst)
     }
 
+    /// Makes the folder. Another job that cleans up may take away one that is not yet locked: then the next
+    /// number is tried.
     fn make_folder(&self) -> Result<Made> {
-        let folder = self.base.join(format!("{PREFIX}{:016x}", self.job));
-        let wrong = |error: std::io::Error| {
-            let error = Error::io("making the folder for temporary files", &folder, &error);
-            match error.kind {
-                ErrorKind::Io => error.hint("Choose another folder with --temp."),
-                _ => error,
+        const ATTEMPTS: u64 = 4;
+        let mut attempt = 0;
+        loop {
+            let number = self.job.wrapping_add(attempt);
+            let folder = self.base.join(format!("{PREFIX}{number:016x}"));
+            let wrong = |error: std::io::Error| {
+                let error = Error::io("making the folder for temporary files", &folder, &error);
+                match error.kind {
+                    ErrorKind::Io => error.hint("Choose another folder with --temp."),
+                    _ => error,
+                }
+            };
+            self.os.create_dir(&folder, 0o700).map_err(wrong)?;
+            match self.make_owner(&folder) {
+                Ok(_owner) => {
+                    return Ok(Made {
+                        folder,
+                        _owner,
+                        spill: None,
+                    });
+                }
+                Err(error) => {
+                    remove(self.os, &folder);
+                    attempt += 1;
+                    let taken = matches!(
+                        error.kind(),
+                        std::io::ErrorKind::NotFound | std::io::ErrorKind::ResourceBusy
+                    );
+                    if !taken || attempt == ATTEMPTS {
+                        return Err(wrong(error));
+                    }
+                }
             }
-        };
-        self.os.create_dir(&folder, 0o700).map_err(wrong)?;
-        let made = self.make_owner(&folder).map_err(wrong);
-        if made.is_err() {
-            let _ = self.os.remove_file(&folder.join(OWNER));
-            let _ = self.os.remove_dir(&folder);
         }
-        Ok(Made {
-            folder: folder.clone(),
-            _owner: made?,
-            spill: None,
-        })
     }
 
     fn make_owner(&self, folder: &Path) -> std::io::Result<File> {
         let owner = self.os.create(&folder.join(OWNER), Access::Cached, 0o600)?;
-        if !self.os.try_lock(&owner)? {
+        let locked = self.os.try_lock(&owner)?;
+        let found = self.os.meta_at(&folder.join(OWNER))?;
+        if !locked || found.identity != self.os.meta(&owner)?.identity {
             return Err(std::io::ErrorKind::ResourceBusy.into());
         }
         let manifest = Manifest {
             version: 1,
-            output: self.output.clone(),
+            output: self
+                .output
+                .as_ref()
+                .map(|path| path.as_os_str().as_bytes().to_vec()),
         };
         let text = serde_json::to_vec(&manifest).expect("a manifest is text");
         self.os.write_stream(&owner, &text, &|| false)?;
@@ -188,13 +212,20 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
     let Ok(names) = os.list_dir(base) else { return };
     for name in names.iter().filter(|name| is_job_folder(name)) {
         let folder = base.join(name);
-        let Ok(owner) = os.open(&folder.join(OWNER), Access::Cached) else {
-            continue;
+        let owner = match os.open(&folder.join(OWNER), Access::Cached) {
+            Ok(owner) => owner,
+            // Its job was killed before it had an owner, or is about to have one: an empty folder can go.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let _ = os.remove_dir(&folder);
+                continue;
+            }
+            Err(_) => continue,
         };
         if !os.try_lock(&owner).unwrap_or(false) {
             continue;
         }
         if let Some(output) = read_manifest(os, &owner).and_then(|manifest| manifest.output) {
+            let output = PathBuf::from(OsString::from_vec(output));
             // Only a name that this program gives to unfinished outputs is believed.
             if crate::commit::is_temporary(&output) {
                 let _ = os.remove_file(&output);

@@ -79,7 +79,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
     }
     let has_stream = super::extents(sources).contains(&Extent::Stream);
 
-    let (read_end, worker_ends, spill_end, sampled) = scope(|threads| {
+    let (read_end, worker_ends, spill_end, sampled, ended) = scope(|threads| {
         let reader = spawn(threads, "read", || {
             let mut meter = Meter::start_at(os, &[Stage::Read], began_ns);
             let mut watcher = StreamSampler::new(shared, &partitions);
@@ -132,8 +132,13 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         };
         let read_end = join(reader);
         let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
+        // What has to be evicted to make room for sorting is written by the spiller too.
+        let ended = guarded(stop, || {
+            stop.check()?;
+            partitions.finish()
+        });
         spills.close();
-        (read_end, worker_ends, join(spiller), sampled)
+        (read_end, worker_ends, join(spiller), sampled, ended)
     });
     stop.check()?;
 
@@ -150,7 +155,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
     }
     metrics.merge(&spill_end.expect("no error was seen").until(end_ns));
     let (sample_bytes, sample_ns) = sampled.expect("no error was seen");
-    let (units, counts) = settle(shared, &partitions, &spills)?;
+    let (units, counts) = ended.expect("no error was seen");
     Ok(Distributed {
         units,
         read,
@@ -161,28 +166,6 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         counts,
         metrics,
     })
-}
-
-/// Ends the partitions. What had to be evicted to make room for sorting is written now.
-fn settle(
-    shared: &Shared<'_>,
-    partitions: &Partitions<'_>,
-    closed: &Queue<crate::partitions::SpillBlock>,
-) -> Result<(Vec<Unit>, Counts)> {
-    closed.reopen();
-    let ended = partitions.finish()?;
-    closed.close();
-    let mut meter = Meter::start(shared.os, &[]);
-    let spiller = Spiller {
-        os: shared.os,
-        open: &|| shared.temp.spill_file(),
-        blocks: closed,
-        written: &|| partitions.spilled(),
-        depth: shared.plan.io_depth,
-        stop: shared.stop,
-    };
-    spill(&spiller, &mut meter)?;
-    Ok(ended)
 }
 
 /// Runs a thread's work. Its error, or its panic, ends the whole job, so that every other thread ends too.
