@@ -133,6 +133,8 @@ struct State {
     divide_from: u64,
 }
 
+/// Partitions are not divided at longer keys: every table and every unit beside it would hold them.
+const BOUNDARY_KEY_BYTES_MAX: usize = 4096;
 /// Blocks that stay free beside the largest unit: a merge needs one of each run and one to write.
 const SPARE_BLOCKS: usize = 4;
 
@@ -466,15 +468,23 @@ impl<'a> Partitions<'a> {
         let record = |row: &u32| batch.record(*row as usize);
         rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
         let (smallest, median) = (record(rows.first()?), record(&rows[rows.len() / 2]));
-        let mut key = Vec::new();
+        let (mut least, mut key) = (Vec::new(), Vec::new());
+        order.key_into(smallest, &mut least);
         order.key_into(median, &mut key);
         let chunk = if order.compare(smallest, median).is_lt() {
+            // No longer than it takes to tell the two apart.
+            let same = least.iter().zip(&key).take_while(|(a, b)| a == b).count();
+            key.truncate(same + 1);
             0
         } else if self.plan.equal_keys_meet {
             return None;
         } else {
             batch.chunk + 1
         };
+        if key.len() > BOUNDARY_KEY_BYTES_MAX {
+            return None;
+        }
+        key.shrink_to_fit();
         Some(Boundary { key, chunk })
     }
 

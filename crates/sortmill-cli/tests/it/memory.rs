@@ -241,3 +241,17 @@ fn long_lines_and_then_empty_ones() {
         file.write_all(&vec![b'\n'; 20_000_000]).unwrap();
     });
 }
+
+#[test]
+fn few_huge_lines() {
+    check("huge", 128 * MIB, "", &[FILE], |file| {
+        let (mut state, mut line) = (4, vec![0; 3_900_000]);
+        for number in 0..150 {
+            random(&mut state, &mut line);
+            line.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
+            let bytes = line.len() - number * 10_000;
+            file.write_all(&line[..bytes]).unwrap();
+            file.write_all(b"\n").unwrap();
+        }
+    });
+}

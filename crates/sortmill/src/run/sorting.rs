@@ -578,6 +578,9 @@ fn make_runs(
     Ok((runs, bytes))
 }
 
+/// So many runs with long records are merged at once: each has one in memory beside its block.
+const LONG_RUNS_MAX: usize = 4;
+
 /// Merges neighbouring runs with each other until there is a free block for each that is left. The loader
 /// alone takes blocks in this phase, so what is free now stays so.
 fn fewer_runs(
@@ -590,7 +593,13 @@ fn fewer_runs(
     let mut at = 0;
     loop {
         // One block is for the run that is written.
-        let count_max = device.pool.free_count().saturating_sub(1).max(2);
+        let free = device.pool.free_count().saturating_sub(1);
+        let has_long = runs.iter().any(Run::has_long);
+        let count_max = if has_long {
+            free.clamp(2, LONG_RUNS_MAX)
+        } else {
+            free.max(2)
+        };
         if runs.len() <= count_max {
             return Ok(runs);
         }

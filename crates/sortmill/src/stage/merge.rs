@@ -117,6 +117,16 @@ impl Device<'_> {
     }
 }
 
+impl Run {
+    /// Whether it has a record that is longer than a block: a merge holds such a one whole for each run.
+    #[must_use]
+    pub fn has_long(&self) -> bool {
+        self.blocks
+            .iter()
+            .any(|(header, _)| header.record_count == 0)
+    }
+}
+
 /// Takes sorted records, each with its chunk, and writes them as one run.
 pub struct RunWriter {
     number: u32,
