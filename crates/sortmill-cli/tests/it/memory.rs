@@ -202,7 +202,7 @@ fn one_key_dominates() {
         &[FILE, PIPE],
         |file| {
             let (mut state, mut record) = (2, [0; 50]);
-            for number in 0..3_000_000 {
+            for number in 0..2_000_000 {
                 random(&mut state, &mut record);
                 if number % 10 > 0 {
                     record[..8].fill(b'k');
@@ -217,7 +217,7 @@ fn one_key_dominates() {
 fn lines_of_two_bytes() {
     check("tiny", 64 * MIB, "", &[FILE], |file| {
         let (mut state, mut letters) = (3, vec![0; 1 << 20]);
-        for _ in 0..40 {
+        for _ in 0..25 {
             random(&mut state, &mut letters);
             let lines = letters
                 .iter()
@@ -238,7 +238,7 @@ fn long_lines_and_then_empty_ones() {
             file.write_all(&line).unwrap();
             file.write_all(b"\n").unwrap();
         }
-        file.write_all(&vec![b'\n'; 20_000_000]).unwrap();
+        file.write_all(&vec![b'\n'; 10_000_000]).unwrap();
     });
 }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::{PROGRAM, Scratch};
 
 /// A program that takes longer than this waits for something that will not come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `sortmill sort` with these words, all output caught, no input.
 pub fn sort<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {

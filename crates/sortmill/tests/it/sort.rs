@@ -225,7 +225,7 @@ fn compare(have: &[u8], want: &[u8], what: &str) {
 }
 
 /// A job that takes longer than this waits for something that will not come.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sorts in a thread of its own, so that a job that waits for ever fails its test instead of stopping it.
 fn sort_or_panic(job: Job, os: impl Os + 'static) -> Result<Report, Error> {

@@ -3,7 +3,7 @@
 use sortmill::order::{Format, KeyPart};
 
 use super::inputs::{Lines, Random, fixed, lines, seed};
-use super::{Case, MACHINES, oracle};
+use super::{Case, MACHINES, Machine, oracle};
 
 /// Every machine, 1, 2 and 4 threads, five memory sizes, file and stream, with and without meeting keys.
 fn check_sameness(format: Format, keys: &[KeyPart], input: &[u8]) {
@@ -17,6 +17,9 @@ fn check_sameness(format: Format, keys: &[KeyPart], input: &[u8]) {
             for threads in [1, 2, 4] {
                 // Every second combination is enough for the two that change nothing else.
                 let stream = ((number + threads / 2) % 2 == 0).then_some(0);
+                if machine == Machine::Cached && threads != 2 {
+                    continue;
+                }
                 let equal_keys_meet = number % 2 == 0;
                 let case = Case {
                     keys: keys.to_vec(),
