@@ -1,10 +1,12 @@
 //! `sortmill sort`
 
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sortmill::error::{Error, ErrorKind, Result};
+use sortmill::error::{Error, Result};
 use sortmill::io::Os;
 use sortmill::job::{Job, Output};
 use sortmill::report::plan_lines;
@@ -94,11 +96,14 @@ impl Sort {
         if self.verbose {
             say(&plan);
         }
+        // A report that cannot be written shows before the work, not after the output has its name.
+        let report_file = self.report.as_deref().map(open_report).transpose()?;
         let report = run::sort_prepared(&job, prepared, &os, &stop)?;
-        if let Some(path) = &self.report {
-            std::fs::write(path, report.to_json()).map_err(|error| {
-                Error::new(ErrorKind::Io, "writing the report", error.to_string()).at(path)
-            })?;
+        if let (Some(mut file), Some(path)) = (report_file, &self.report) {
+            let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+            let emptied = if is_file { file.set_len(0) } else { Ok(()) };
+            let written = emptied.and_then(|()| file.write_all(report.to_json().as_bytes()));
+            written.map_err(|error| report_failed(path, &error))?;
         }
         if self.verbose {
             say(&report.details());
@@ -128,4 +133,17 @@ impl Sort {
         job.skip_bad = self.skip_bad;
         job
     }
+}
+
+fn open_report(path: &Path) -> Result<File> {
+    let opened = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path);
+    opened.map_err(|error| report_failed(path, &error))
+}
+
+fn report_failed(path: &Path, error: &std::io::Error) -> Error {
+    Error::io("writing the report", path, error)
 }

@@ -89,6 +89,20 @@ fn outputs_and_folders_that_cannot_be_written() {
     assert_eq!(scratch.names(), ["folder", "in"]);
 }
 
+/// Once the job was done, and the output replaced, before the report turned out to have no place.
+#[test]
+fn a_report_that_cannot_be_written_shows_before_the_work() {
+    let scratch = Scratch::new("sort-report-unwritable");
+    std::fs::write(scratch.path("in"), b"b\na\n").unwrap();
+    std::fs::write(scratch.path("out"), b"old").unwrap();
+    let line = "--report {}missing/report -o {}out {}in";
+    run_badly(
+        sort(words(&scratch, line)),
+        &["missing/report", "No such file"],
+    );
+    assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"old");
+}
+
 #[test]
 fn a_cut_off_record_is_named_by_file_and_offset() {
     let scratch = Scratch::new("sort-cut-off");
