@@ -332,6 +332,7 @@ fn sample_files(
     let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, 32);
     let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
     let mut ring = os.ring(depth).map_err(wrong)?;
+    let first_chunks = Chunks::first_chunks(&super::extents(sources), plan.chunk_bytes as u64);
     let mut places = places(shared, sources).into_iter();
     let mut sample = Sample::default();
     let mut bytes = 0;
@@ -361,9 +362,8 @@ fn sample_files(
         let whole = (moved as u64).min(source.meta.bytes - done.op.offset) as usize;
         add_to_sample(
             shared,
-            sources,
             &mut sample,
-            done.op.tag as usize,
+            first_chunks[done.op.tag as usize],
             done.op.offset,
             &done.op.buffer[..whole],
         );
@@ -394,15 +394,13 @@ fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
 
 fn add_to_sample(
     shared: &Shared<'_>,
-    sources: &[Source],
     sample: &mut Sample,
-    input: usize,
+    first_chunk: u64,
     offset: u64,
     bytes: &[u8],
 ) {
     let plan = shared.plan;
-    let first_chunks = Chunks::first_chunks(&super::extents(sources), plan.chunk_bytes as u64);
-    let chunk = first_chunks[input] + offset / plan.chunk_bytes as u64;
+    let chunk = first_chunk + offset / plan.chunk_bytes as u64;
     let have = match plan.order.format() {
         // Where a line began is not known: the first newline ends a part of one.
         crate::order::Format::Lines => usize::from(offset > 0),

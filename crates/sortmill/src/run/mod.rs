@@ -52,14 +52,10 @@ enum Where {
 /// # Errors
 /// Inputs that cannot be read, a key that does not suit, too little memory.
 pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
-    let sources = job
-        .inputs
-        .iter()
-        .map(|input| Source::open(os, input))
-        .collect::<Result<Vec<Source>>>()?;
+    let sources = open_inputs(os, &job.inputs)?;
     let output = find_output(job, os)?;
     let inputs = Inputs {
-        extents: sources.iter().map(Source::extent).collect(),
+        extents: extents(&sources),
         record_bytes_mean: mean_record_bytes(job, os, &sources)?,
     };
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
