@@ -101,8 +101,10 @@ pub struct Plan {
     pub headroom_bytes: usize,
     /// Buffers for chunks while distributing, for output while sorting.
     pub chunk_count: usize,
-    /// Reads and writes in flight on each device.
-    pub io_depth: usize,
+    /// Chunks of the input on their way in, and of the output on their way out.
+    pub chunk_depth: usize,
+    /// Blocks on their way to and from the temporary file.
+    pub block_depth: usize,
     /// The most records of a batch.
     pub batch_records_max: usize,
     /// The most bytes that a map function may make out of one batch.
@@ -150,7 +152,9 @@ const MIB: u64 = 1 << 20;
 /// Chunks are cut at multiples of this in every run: it decides places, so it does not depend on memory.
 const CHUNK_BYTES: usize = 4 << 20;
 const HEADROOM_BYTES: usize = 64 << 10;
-const IO_DEPTH: usize = 8;
+/// Bytes in flight each way. A disk that reads and writes at once divides itself by them, so they are the
+/// same for chunks and for blocks.
+const IN_FLIGHT_BYTES: u64 = 32 << 20;
 const BATCH_RECORDS_MAX: usize = 1 << 16;
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
@@ -210,7 +214,8 @@ impl Plan {
             chunk_bytes: reading.chunk_bytes,
             headroom_bytes: reading.headroom_bytes,
             chunk_count: reading.chunk_count,
-            io_depth: IO_DEPTH,
+            chunk_depth: reading.chunk_depth,
+            block_depth: holding.block_depth,
             batch_records_max: reading.batch_records_max,
             mapped_bytes_max: reading.mapped_bytes_max,
             block_bytes: holding.block_bytes,
@@ -263,6 +268,7 @@ struct Reading {
     chunk_bytes: usize,
     headroom_bytes: usize,
     chunk_count: usize,
+    chunk_depth: usize,
     batch_records_max: usize,
     mapped_bytes_max: usize,
 }
@@ -284,8 +290,9 @@ impl Reading {
         let workers = worker_count as u64;
 
         // Raw bytes on their way in while distributing, output on its way out while sorting.
+        let chunk_depth = (IN_FLIGHT_BYTES / chunk_bytes as u64).clamp(2, 8) as usize;
         let chunk_count = ((limit / 8 / buffer) as usize)
-            .clamp(worker_count + 2, IO_DEPTH + 2 * worker_count + 2);
+            .clamp(worker_count + 2, chunk_depth + 2 * worker_count + 2);
         budget.hold("chunk and output buffers", chunk_count as u64 * buffer)?;
 
         // Offsets, slots and indexes of the batch each worker has in hand.
@@ -305,6 +312,7 @@ impl Reading {
             chunk_bytes,
             headroom_bytes,
             chunk_count,
+            chunk_depth,
             batch_records_max,
             mapped_bytes_max,
         })
@@ -328,8 +336,13 @@ impl Sorting {
         // that fits a chunk is allowed.
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
         let record_bytes_max = ((limit / 64) as usize).max(in_chunk);
-        let longs = crate::stage::read::LONG_COUNT as u64 * align_up(record_bytes_max as u64);
-        budget.hold("long records", longs)?;
+        let longs = match job.format {
+            Format::Fixed(bytes) if bytes as usize <= reading.headroom_bytes => 0,
+            _ => crate::stage::read::LONG_COUNT as u64 * align_up(record_bytes_max as u64),
+        };
+        if longs > 0 {
+            budget.hold("long records", longs)?;
+        }
         let record_bytes = match job.format {
             Format::Fixed(bytes) if bytes as usize > record_bytes_max => return None,
             Format::Fixed(bytes) => f64::from(bytes),
@@ -367,6 +380,7 @@ struct Holding {
     block_bytes: usize,
     block_count: usize,
     block_low_water: usize,
+    block_depth: usize,
     partition_count: usize,
     partition_count_max: usize,
     /// Bytes of records that will still be in memory when all have been distributed.
@@ -410,12 +424,15 @@ impl Holding {
             .partitions_wished
             .min(block_count as usize / 4)
             .min(partition_count_max);
-        let low_water = (32 * MIB / block_bytes).clamp(6, (block_count / 8).max(6));
+        // Half of the blocks below the mark are on their way, the other half waits for them or is free.
+        let low_water = (2 * IN_FLIGHT_BYTES / block_bytes).clamp(6, (block_count / 8).max(6));
+        let block_depth = (low_water / 2).clamp(6, 64);
         let kept_blocks = block_count - low_water - partition_count as u64 / 2;
         Some(Self {
             block_bytes: block_bytes as usize,
             block_count: block_count as usize,
             block_low_water: low_water as usize,
+            block_depth: block_depth as usize,
             partition_count,
             partition_count_max,
             kept_bytes: kept_blocks * block_bytes,

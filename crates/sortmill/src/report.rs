@@ -386,7 +386,7 @@ pub fn plan_lines(plan: &Plan) -> String {
     let _ = writeln!(
         out,
         "threads          {} to compute, {} reads or writes in flight",
-        plan.worker_count, plan.io_depth
+        plan.worker_count, plan.chunk_depth
     );
     let _ = writeln!(
         out,

@@ -119,7 +119,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                 open: &|| shared.temp.spill_file(),
                 blocks: &spills,
                 written: &|| partitions.spilled(),
-                depth: plan.io_depth,
+                depth: plan.block_depth,
                 stop,
             };
             let result = guarded(stop, || spill(&spiller, &mut meter));

@@ -364,7 +364,7 @@ fn open_target(
             let unchanged = job.map.is_none() && job.reduce.is_none();
             let bytes = plan.input_bytes.filter(|_| unchanged).unwrap_or(0);
             let file = uncommitted.create(new_file, bytes)?;
-            Target::File(Arc::new(file), plan.io_depth)
+            Target::File(Arc::new(file), plan.chunk_depth)
         }
         Where::InPlace(path) => {
             let file = os.open_stream_for_write(path, &|| stop.is_stopped());

@@ -221,7 +221,7 @@ fn load_all(
 ) -> Result<Done> {
     let Shared { plan, os, stop, .. } = *phase.shared;
     let pool = &phase.shared.block_pool;
-    let mut loader = Loader::new(os, plan.io_depth, pool, file, loaded, stop)?;
+    let mut loader = Loader::new(os, plan.block_depth, pool, file, loaded, stop)?;
     let mut done = Done::default();
     for (number, unit) in units.into_iter().enumerate() {
         if is_too_large(phase.shared, &unit) {

@@ -181,7 +181,7 @@ pub const LONG_COUNT: usize = 2;
 pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
     let ring = reader
         .os
-        .ring(reader.plan.io_depth)
+        .ring(reader.plan.chunk_depth)
         .map_err(|error| Error::new(ErrorKind::Io, "starting to read", error.to_string()))?;
     let long_bytes = align_up(reader.plan.record_bytes_max as u64) as usize;
     let longs = Pool::new(LONG_COUNT, long_bytes)
@@ -257,7 +257,9 @@ impl Run<'_, '_, '_> {
 
     /// Starts reads while there are buffers, depth and chunks of files left.
     fn submit_reads(&mut self) -> Result<()> {
-        while self.ring.in_flight() < self.reader.plan.io_depth && !self.assigned.stream_is_next() {
+        while self.ring.in_flight() < self.reader.plan.chunk_depth
+            && !self.assigned.stream_is_next()
+        {
             let nothing_to_wait_for = self.ring.in_flight() == 0;
             let Some(buffer) = self.take_buffer(nothing_to_wait_for)? else {
                 return Ok(());
