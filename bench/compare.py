@@ -8,7 +8,10 @@ Contestants alternate, in turned order every other round, because disks drift:
   chdb      ClickHouse as a library, on the very same file (bench/chdb_sort.py says with which settings)
   gnu       coreutils sort on the ASCII records, whole line, LC_ALL=C (not the same file: it needs lines)
 
-Each run is a process in a memory cgroup of the limit plus 2 GiB, where the machine lets us make one.
+Each run is a process in a memory cgroup of the limit plus 2 GiB, where the machine lets us make one. Just
+before it the harness touches as much memory and gives it back: the host of a virtual machine may take free
+memory away within seconds, and to get it again can cost whoever touches it first 4 s per GiB, which says
+nothing about any of the programs. --cold-memory leaves that out.
 Before and after each run of sortmill, fio shows what the disk reads and writes at once (direct, io_uring,
 4 MiB, depth 8, buffers in huge pages where root can have them, one sequential reader beside one sequential writer). From those rates comes the floor:
 
@@ -25,6 +28,7 @@ import argparse
 import csv
 import datetime
 import json
+import mmap
 import os
 import platform
 import re
@@ -89,6 +93,7 @@ def parse_flags():
     words.add_argument("--contestants", type=lambda text: text.split(","), default=["sortmill", "chdb"],
                        help=f"of {','.join(CONTESTANTS)}; default sortmill,chdb")
     words.add_argument("--name", help="of the result file; default sort-<size>")
+    words.add_argument("--cold-memory", action="store_true", help="do not touch memory before each run")
     words.add_argument("--space-only", action="store_true", help="check the free space and stop")
     asked = words.parse_args()
     for contestant in asked.contestants:
@@ -184,6 +189,8 @@ def run_once(asked, contestant, source, checksum, stem):
     is_cold = drop_caches()
     warm_program(contestant)
     before = fio_rates(asked) if contestant == "sortmill" else None
+    if not asked.cold_memory:
+        warm_memory(asked.memory + GIB)
     measured = measure(asked, contestant_command(asked, contestant, source, output, temp), log)
     after = fio_rates(asked) if contestant == "sortmill" else None
     if measured["exit_status"] != 0:
@@ -194,7 +201,7 @@ def run_once(asked, contestant, source, checksum, stem):
     if check.returncode != 0 or not re.search(rf"\b{checksum}\b", words):
         fail(f"the output of {contestant} is wrong, or its checksum is not {checksum}:\n{words[-2000:]}")
 
-    row = {"caches_dropped": is_cold, "checksum": checksum} | measured
+    row = {"caches_dropped": is_cold, "memory_warm": not asked.cold_memory, "checksum": checksum} | measured
     if contestant == "sortmill":
         row |= floors(asked, measured, before, after)
         keep_report(temp / "report.json", stem)
@@ -212,6 +219,14 @@ def warm_program(contestant):
         command([VENV_PYTHON, "-c", "import chdb"])
     else:
         version(contestant)
+
+
+def warm_memory(count):
+    """Touches `count` bytes, so that the machine has them when they are free again."""
+    page = mmap.PAGESIZE
+    with mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        memory[::page] = b"1" * len(range(0, count, page))
 
 
 def keep_report(path, stem):
@@ -440,7 +455,7 @@ COLUMNS = [
     "cpu_s", "user_s", "system_s", "peak_anon_bytes", "peak_rss_bytes", "peak_cgroup_bytes", "cgroup_limit_bytes",
     "own_read_bytes", "own_written_bytes", "device_read_bytes", "device_written_bytes", "spilled_bytes", "floor_s",
     "floor_kept_s", "fio_read_before", "fio_write_before", "fio_read_after", "fio_write_after", "checksum",
-    "caches_dropped", "load_1min", "cpu", "cores", "memory_total_bytes", "kernel", "file_system", "versions",
+    "caches_dropped", "memory_warm", "load_1min", "cpu", "cores", "memory_total_bytes", "kernel", "file_system", "versions",
 ]
 
 

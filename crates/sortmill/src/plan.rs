@@ -426,7 +426,7 @@ impl Holding {
             .min(partition_count_max);
         // Half of the blocks below the mark are on their way, the other half waits for them or is free.
         let low_water = (2 * IN_FLIGHT_BYTES / block_bytes).clamp(6, (block_count / 8).max(6));
-        let block_depth = (low_water / 2).clamp(6, 64);
+        let block_depth = (low_water / 2).clamp(6, 256);
         let kept_blocks = block_count - low_water - partition_count as u64 / 2;
         Some(Self {
             block_bytes: block_bytes as usize,

@@ -273,8 +273,8 @@ fn sort_unit(
 ) -> Result<()> {
     let order = &phase.shared.plan.order;
     let (slab, load) = lay_out(phase, &unit.unit, &unit.blocks, entries)?;
-    let entries = &mut entries[..load.records as usize];
-    sort::sort(order, &slab, entries);
+    let (entries, scratch) = entries.split_at_mut(load.records as usize);
+    sort::sort(order, &slab, entries, scratch);
     let totals = meter.stage(Stage::Sort);
     totals.bytes_in += load.bytes;
     totals.bytes_out += load.bytes;
@@ -283,7 +283,7 @@ fn sort_unit(
     meter.lap(Stage::Sort, State::Work);
     done.sizes.push(load.bytes);
     phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
-        gather(order, &slab, entries, way, meter)
+        gather(order, &slab, entries, load, way, meter)
     })
 }
 
@@ -322,14 +322,16 @@ fn gather(
     order: &crate::order::Order,
     slab: &Slab<'_>,
     entries: &[Entry],
+    load: Load,
     way: &mut WayOut<'_, '_>,
     meter: &mut Meter<'_>,
 ) -> Result<()> {
     const AHEAD: usize = 16;
+    let record_bytes = (load.bytes / load.records.max(1)) as usize;
     let mut proof = Gather::new(order, way.shared.number);
     let records = entries.iter().enumerate().map(|(index, &entry)| {
         if let Some(&later) = entries.get(index + AHEAD) {
-            slab.prefetch(kernel::location(later));
+            slab.prefetch(kernel::location(later), record_bytes);
         }
         let record = slab.record(order, kernel::location(entry));
         (u64::from(kernel::ordinal(entry)), record)
@@ -560,8 +562,8 @@ fn make_runs(
         }
         let (slab, load) = lay_out(phase, &unit, &blocks, &mut entries)?;
         bytes += load.bytes;
-        let entries = &mut entries[..load.records as usize];
-        sort::sort(order, &slab, entries);
+        let (entries, scratch) = entries.split_at_mut(load.records as usize);
+        sort::sort(order, &slab, entries, scratch);
         let mut run = RunWriter::new(device.next_run(), plan.block_bytes);
         for &entry in entries.iter() {
             let chunk = slab.chunk(kernel::ordinal(entry));

@@ -6,22 +6,27 @@ use crate::batch::Batch;
 
 /// How many records ahead of the copy memory is asked for.
 const AHEAD: usize = 12;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
 
-/// Asks for the cache lines of `bytes[at..at + 128]` that a later copy will read.
+/// Asks for the cache lines of `bytes[at..at + count]` that a later copy will read; of many, the first
+/// ones: the processor sees by itself where a long copy goes.
 #[inline(always)]
-pub fn prefetch(bytes: &[u8], at: usize) {
+pub fn prefetch(bytes: &[u8], at: usize, count: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let from = bytes.as_ptr().wrapping_add(at).cast();
+        let from = bytes.as_ptr().wrapping_add(at);
+        let last = count.min(LINE_BYTES * 3).saturating_sub(1);
         // SAFETY: a prefetch of any address, valid or not, has no effect but on the caches.
         unsafe {
-            _mm_prefetch(from, _MM_HINT_T0);
-            _mm_prefetch(from.wrapping_add(64), _MM_HINT_T0);
+            _mm_prefetch(from.cast(), _MM_HINT_T0);
+            _mm_prefetch(from.wrapping_add(last.min(LINE_BYTES)).cast(), _MM_HINT_T0);
+            _mm_prefetch(from.wrapping_add(last).cast(), _MM_HINT_T0);
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    let _ = (bytes, at, count);
 }
 
 /// Copies the records `rows` of `batch` back to back into `into`, which is just as long.
@@ -29,7 +34,8 @@ pub fn copy_rows(batch: &Batch<'_>, rows: &[u32], into: &mut [u8]) {
     let mut at = 0;
     for (index, &row) in rows.iter().enumerate() {
         if let Some(&later) = rows.get(index + AHEAD) {
-            prefetch(batch.bytes, batch.offsets[later as usize] as usize);
+            let [from, to] = [0, 1].map(|next| batch.offsets[later as usize + next] as usize);
+            prefetch(batch.bytes, from, to - from);
         }
         let record = batch.record(row as usize);
         into[at..at + record.len()].copy_from_slice(record);
@@ -70,41 +76,129 @@ pub fn location(entry: Entry) -> u32 {
 }
 
 /// Fewer entries than this are sorted by comparison at once.
-const RADIX_COUNT_MIN: usize = 1 << 12;
-/// Bits of the radix step: enough that each of its parts is sorted within the first-level cache.
-const RADIX_BITS: u32 = 10;
+const RADIX_COUNT_MIN: usize = 24;
+/// From so many entries on, the radix step makes more parts: each is then sorted within the first-level
+/// cache.
+const WIDE_COUNT_MIN: usize = 1 << 13;
+/// Parts of a radix step, of few and of many entries.
+const PARTS_NARROW: usize = 1 << 6;
+const PARTS_WIDE: usize = 1 << 11;
 
-/// Sorts entries by word and place, in place: one most-significant-digit step over the bits in which the
-/// words differ, then comparison within each part.
-pub fn sort_entries(entries: &mut [Entry]) {
+/// Sorts entries by word and place: most-significant-digit steps over the bits in which the words differ,
+/// then comparison within the small parts. With `scratch` of at least as many entries each step scatters
+/// them there and the next one back; with less they are moved in place, which takes about twice the time.
+pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
     if entries.len() < RADIX_COUNT_MIN {
+        entries.sort_unstable();
+    } else if let Some(scratch) = scratch.get_mut(..entries.len()) {
+        scatter_sort(entries, scratch, false);
+    } else {
+        sort_in_place(entries);
+    }
+}
+
+/// Sorts what lies in `from`; the result goes to `to` if `moves`, else it stays.
+fn scatter_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
+    if from.len() < RADIX_COUNT_MIN {
+        from.sort_unstable();
+        if moves {
+            to.copy_from_slice(from);
+        }
+    } else if from.len() < WIDE_COUNT_MIN {
+        scatter_step::<PARTS_NARROW>(from, to, moves);
+    } else {
+        scatter_step::<PARTS_WIDE>(from, to, moves);
+    }
+}
+
+/// One step: scatters by the highest bits in which the words differ, then sorts each part.
+fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves: bool) {
+    let digits = Digits::of(from, PARTS);
+    if digits.width == 0 {
+        from.sort_unstable();
+        if moves {
+            to.copy_from_slice(from);
+        }
+        return;
+    }
+    let mut ends = [0u32; PARTS];
+    for &entry in from.iter() {
+        ends[digits.part(entry)] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        // For now where the part starts; when its entries have come, where it ends.
+        (*end, sum) = (sum, sum + *end);
+    }
+    for &entry in from.iter() {
+        let next = &mut ends[digits.part(entry)];
+        to[*next as usize] = entry;
+        *next += 1;
+    }
+    let mut start = 0;
+    for &end in &ends {
+        let part = start..end as usize;
+        start = part.end;
+        if part.len() == 1 {
+            if !moves {
+                from[part.start] = to[part.start];
+            }
+        } else if !part.is_empty() {
+            scatter_sort(&mut to[part.clone()], &mut from[part], !moves);
+        }
+    }
+}
+
+/// The highest bits in which the words of some entries differ.
+struct Digits {
+    min: u64,
+    width: u32,
+    shift: u32,
+}
+
+impl Digits {
+    fn of(entries: &[Entry], parts: usize) -> Self {
+        let (mut min, mut max) = (u64::MAX, 0);
+        for &entry in entries {
+            min = min.min(word(entry));
+            max = max.max(word(entry));
+        }
+        let width = 64 - (max - min).leading_zeros();
+        Self {
+            min,
+            width,
+            shift: width.saturating_sub(parts.ilog2()),
+        }
+    }
+
+    #[inline(always)]
+    fn part(&self, entry: Entry) -> usize {
+        ((word(entry) - self.min) >> self.shift) as usize
+    }
+}
+
+/// American flag sort (McIlroy, Bostic and McIlroy 1993): each swap puts one entry into its part.
+fn sort_in_place(entries: &mut [Entry]) {
+    if entries.len() < WIDE_COUNT_MIN {
         entries.sort_unstable();
         return;
     }
-    let (mut min, mut max) = (u64::MAX, 0);
+    let digits = Digits::of(entries, PARTS_WIDE);
+    let mut ends = [0usize; PARTS_WIDE];
     for &entry in entries.iter() {
-        min = min.min(word(entry));
-        max = max.max(word(entry));
+        ends[digits.part(entry)] += 1;
     }
-    let shift = (64 - (max - min).leading_zeros()).saturating_sub(RADIX_BITS);
-    let digit = |entry: Entry| ((word(entry) - min) >> shift) as usize;
-
-    let mut ends = [0usize; 1 << RADIX_BITS];
-    for &entry in entries.iter() {
-        ends[digit(entry)] += 1;
-    }
-    let mut starts = [0usize; 1 << RADIX_BITS];
+    let mut starts = [0usize; PARTS_WIDE];
     let mut sum = 0;
     for (start, end) in starts.iter_mut().zip(&mut ends) {
         *start = sum;
         sum += *end;
         *end = sum;
     }
-    // American flag sort (McIlroy, Bostic and McIlroy 1993): each swap puts one entry into its part.
     let mut heads = starts;
     for part in 0..heads.len() {
         while heads[part] < ends[part] {
-            let home = digit(entries[heads[part]]);
+            let home = digits.part(entries[heads[part]]);
             if home == part {
                 heads[part] += 1;
             } else {
@@ -134,14 +228,27 @@ mod tests {
     fn check(mut entries: Vec<Entry>) {
         let mut expected = entries.clone();
         expected.sort_unstable();
-        sort_entries(&mut entries);
+        let mut in_place = entries.clone();
+        sort_entries(&mut in_place, &mut []);
+        assert!(in_place == expected);
+        let mut scratch = vec![0; entries.len() + 1];
+        sort_entries(&mut entries, &mut scratch);
         assert!(entries == expected);
     }
 
     #[test]
     fn sorts_as_the_standard_library_does() {
         let mut seed = 7;
-        for count in [0, 1, 2, RADIX_COUNT_MIN - 1, RADIX_COUNT_MIN, 50_000] {
+        let counts = [
+            0,
+            1,
+            2,
+            RADIX_COUNT_MIN,
+            WIDE_COUNT_MIN - 1,
+            WIDE_COUNT_MIN,
+            50_000,
+        ];
+        for count in counts {
             for mask in [
                 u64::MAX,
                 0,

@@ -240,10 +240,10 @@ impl<'a> Slab<'a> {
         self.chunks[after - 1].1
     }
 
-    /// Fetches the record at `location` into the cache.
+    /// Fetches the record at `location`, probably of `bytes` bytes, into the cache.
     #[inline]
-    pub fn prefetch(&self, location: u32) {
-        kernel::prefetch(self.from(location), 0);
+    pub fn prefetch(&self, location: u32, bytes: usize) {
+        kernel::prefetch(self.from(location), 0, bytes);
     }
 }
 
@@ -265,14 +265,20 @@ fn is_inside(
 /// After this many words that did not tell records apart, whole keys are compared.
 const DEPTH_MAX: usize = 6;
 
-/// Sorts entries by key and place.
-pub fn sort(order: &Order, slab: &Slab<'_>, entries: &mut [Entry]) {
-    kernel::sort_entries(entries);
-    refine(order, slab, entries, 0);
+/// Sorts entries by key and place, faster with as many entries of `scratch`.
+pub fn sort(order: &Order, slab: &Slab<'_>, entries: &mut [Entry], scratch: &mut [Entry]) {
+    kernel::sort_entries(entries, scratch);
+    refine(order, slab, entries, scratch, 0);
 }
 
 /// Sorts anew each run of entries whose words are equal up to `depth` while their keys may differ.
-fn refine(order: &Order, slab: &Slab<'_>, entries: &mut [Entry], depth: usize) {
+fn refine(
+    order: &Order,
+    slab: &Slab<'_>,
+    entries: &mut [Entry],
+    scratch: &mut [Entry],
+    depth: usize,
+) {
     let mut from = 0;
     while from < entries.len() {
         let word = kernel::word(entries[from]);
@@ -297,7 +303,7 @@ fn refine(order: &Order, slab: &Slab<'_>, entries: &mut [Entry], depth: usize) {
             let next = order.word(record(*entry), depth + 1);
             *entry = kernel::entry(next, kernel::ordinal(*entry), kernel::location(*entry));
         }
-        kernel::sort_entries(run);
-        refine(order, slab, run, depth + 1);
+        kernel::sort_entries(run, scratch);
+        refine(order, slab, run, scratch, depth + 1);
     }
 }
