@@ -135,7 +135,11 @@ pub fn sort(
         let loader = spawn(threads, "load", || {
             let mut meter = Meter::start_at(os, &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
-                load_all(&phase, units, file.as_ref(), &loaded, &mut meter)
+                let done = load_all(&phase, units, file.as_ref(), &loaded, &mut meter)?;
+                drop(file);
+                shared.temp.remove_spill();
+                meter.lap(Stage::Load, State::Work);
+                Ok(done)
             });
             result.map(|done| (done, meter.finish(Stage::Load)))
         });
@@ -310,10 +314,7 @@ fn lay_out<'b>(
         .map(|(from, to)| (from.as_ref(), to.as_ref()));
     Slab::lay_out(&plan.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
         let offset = blocks[wrong.block].offset.unwrap_or(0);
-        match phase.shared.temp.spill_file() {
-            Ok(file) => damaged(&file.path, offset, wrong.why),
-            Err(error) => error,
-        }
+        damaged(&phase.shared.temp.spill_path(), offset, wrong.why)
     })
 }
 
