@@ -108,8 +108,8 @@ impl Sort {
             say(&plan);
         }
         // A report that cannot be written shows before the work, not after the output has its name.
-        let report_file = self.report.as_deref().map(SideFile::open).transpose()?;
-        let trace_file = self.trace.as_deref().map(SideFile::open).transpose()?;
+        let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
+        let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
         let report = run::sort_prepared(&job, prepared, &os, &stop)?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
@@ -161,20 +161,20 @@ fn parse_until(text: &str) -> std::result::Result<Stage, String> {
 struct SideFile {
     file: File,
     path: PathBuf,
+    doing: &'static str,
 }
 
 impl SideFile {
-    fn open(path: &Path) -> Result<Self> {
+    fn open(path: Option<&Path>, doing: &'static str) -> Result<Option<Self>> {
+        let Some(path) = path else { return Ok(None) };
         let opened = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .open(path);
-        let file = opened.map_err(|error| Self::failed(path, &error))?;
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-        })
+        let file = opened.map_err(|error| Error::io(doing, path, &error))?;
+        let path = path.to_owned();
+        Ok(Some(Self { file, path, doing }))
     }
 
     fn write(&self, put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
@@ -187,10 +187,6 @@ impl SideFile {
             put(&mut out)?;
             out.flush()
         };
-        write().map_err(|error| Self::failed(&self.path, &error))
-    }
-
-    fn failed(path: &Path, error: &io::Error) -> Error {
-        Error::io("writing the report", path, error)
+        write().map_err(|error| Error::io(self.doing, &self.path, &error))
     }
 }
