@@ -114,13 +114,13 @@ impl Phase {
         );
         let _ = writeln!(
             out,
-            "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>9} {:>10} {:>11} {:>11}",
+            "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>9} {:>10} {:>12} {:>11}",
             "stage", "workers", "in", "out", "records", "per MB", "per record", "each", "together"
         );
         for StageReport { stage, metrics } in &self.stages {
             let _ = writeln!(
                 out,
-                "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>9} {:>10} {:>11} {:>11}",
+                "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>9} {:>10} {:>12} {:>11}",
                 stage.name(),
                 metrics.worker_count,
                 text::bytes(metrics.bytes_in),

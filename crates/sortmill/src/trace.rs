@@ -35,7 +35,7 @@ impl Trace {
     #[must_use]
     pub fn track(self: &Arc<Self>, name: &str, count: usize) -> Track {
         let bytes = TRACE_BYTES_MAX / count.max(1);
-        let slices_max = (bytes * 3 / 4 / size_of::<Slice>()).clamp(1024, 1 << 16);
+        let slices_max = (bytes * 3 / 4 / size_of::<Slice>()).clamp(256, 1 << 16);
         let samples_max = (bytes / 4 / size_of::<Sample>()).clamp(256, 1 << 14);
         Track {
             trace: Arc::clone(self),
@@ -409,6 +409,6 @@ mod tests {
         let track = check(laps);
         assert!(track.resolution_ns > RESOLUTION_NS);
         assert!(track.sample_resolution_ns > RESOLUTION_NS);
-        assert!(track.slices.len() > 100, "{}", track.slices.len());
+        assert!(track.slices.len() > 50, "{}", track.slices.len());
     }
 }

@@ -316,7 +316,9 @@ fn sort_inner(
     if let Some(trace) = &job.trace {
         trace.phase("prepare", began_ns, prepared_ns);
         trace.phase("distribute", prepared_ns, distributed_ns);
-        trace.phase("sort", distributed_ns, sorted_ns);
+        if job.reaches(Stage::Load) {
+            trace.phase("sort", distributed_ns, sorted_ns);
+        }
         trace.phase("commit", sorted_ns, ended_ns);
     }
     let phase =
