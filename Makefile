@@ -7,7 +7,7 @@ SORTMILL := target/release/sortmill
 TEST_FEATURES := --features sortmill/tamper
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench soak clean
+.PHONY: help build demo test check bench profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -36,6 +36,9 @@ check: ## formatting, lints, house rules
 
 bench: ## time the main job against its peers and the disk's floor (45 GB of disk, half an hour)
 	bench/run.sh
+
+profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
+	python3 bench/stages.py
 
 # One part: fresh seeds for SOAK_MINUTES, each bounded to 5 minutes, so that a part takes at most 25.
 # A failure is repeated with the SEED it names; the next part goes on from the SEED printed last.

@@ -1,14 +1,16 @@
 //! `sortmill sort`
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use sortmill::error::{Error, Result};
 use sortmill::io::Os;
-use sortmill::job::{Job, Output};
+use sortmill::job::{Job, Output, UNTIL_STAGES};
+use sortmill::metrics::Stage;
 use sortmill::report::plan_lines;
 use sortmill::run;
 
@@ -60,6 +62,11 @@ pub struct Sort {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip_bad: u64,
 
+    /// Run to the end of STAGE and throw away what comes out of it, to see what each costs: read, cut,
+    /// partition, spill, load, sort, reduce (gathering included). No output is opened
+    #[arg(long, value_name = "STAGE", value_parser = parse_until)]
+    until: Option<Stage>,
+
     /// Print the plan and stop: sizes, partitions, memory, temporary space, passes
     #[arg(long)]
     dry_run: bool,
@@ -71,6 +78,10 @@ pub struct Sort {
     /// No report on stderr
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
+
+    /// Write to FILE what each thread did when, as a trace that Perfetto (ui.perfetto.dev) opens
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     /// Write the report to FILE as JSON
     #[arg(long, value_name = "FILE")]
@@ -97,13 +108,14 @@ impl Sort {
             say(&plan);
         }
         // A report that cannot be written shows before the work, not after the output has its name.
-        let report_file = self.report.as_deref().map(open_report).transpose()?;
+        let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
+        let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
         let report = run::sort_prepared(&job, prepared, &os, &stop)?;
-        if let (Some(mut file), Some(path)) = (report_file, &self.report) {
-            let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
-            let emptied = if is_file { file.set_len(0) } else { Ok(()) };
-            let written = emptied.and_then(|()| file.write_all(report.to_json().as_bytes()));
-            written.map_err(|error| report_failed(path, &error))?;
+        if let Some(file) = report_file {
+            file.write(|out| out.write_all(report.to_json().as_bytes()))?;
+        }
+        if let (Some(file), Some(trace)) = (trace_file, &job.trace) {
+            file.write(|out| trace.write(out))?;
         }
         if self.verbose {
             say(&report.details());
@@ -131,19 +143,50 @@ impl Sort {
         };
         job.as_of_start = self.as_of_start;
         job.skip_bad = self.skip_bad;
+        job.until = self.until;
+        job.trace = self.trace.as_ref().map(|_| Arc::default());
         job
     }
 }
 
-fn open_report(path: &Path) -> Result<File> {
-    let opened = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path);
-    opened.map_err(|error| report_failed(path, &error))
+fn parse_until(text: &str) -> std::result::Result<Stage, String> {
+    let named = UNTIL_STAGES.into_iter().find(|stage| stage.name() == text);
+    named.ok_or_else(|| {
+        let names = UNTIL_STAGES.map(Stage::name).join(", ");
+        format!("the stages to end after are {names}")
+    })
 }
 
-fn report_failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::io("writing the report", path, error)
+/// A file that tells about the job: open before it begins, filled when it has ended well.
+struct SideFile {
+    file: File,
+    path: PathBuf,
+    doing: &'static str,
+}
+
+impl SideFile {
+    fn open(path: Option<&Path>, doing: &'static str) -> Result<Option<Self>> {
+        let Some(path) = path else { return Ok(None) };
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let file = opened.map_err(|error| Error::io(doing, path, &error))?;
+        let path = path.to_owned();
+        Ok(Some(Self { file, path, doing }))
+    }
+
+    fn write(&self, put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        let is_file = self.file.metadata().is_ok_and(|meta| meta.is_file());
+        let write = || {
+            if is_file {
+                self.file.set_len(0)?;
+            }
+            let mut out = BufWriter::new(&self.file);
+            put(&mut out)?;
+            out.flush()
+        };
+        write().map_err(|error| Error::io(self.doing, &self.path, &error))
+    }
 }

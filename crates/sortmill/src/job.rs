@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::batch::Records;
+use crate::metrics::Stage;
 use crate::order::{Format, KeyPart};
+use crate::trace::Trace;
 
 /// Where records come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +65,11 @@ pub struct Job {
     pub map: Option<MapFn>,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
+    /// Run to the end of this stage, one of [`UNTIL_STAGES`], and throw away what comes out of it: nothing is
+    /// opened for output, and what is there stays. It shows what each stage costs.
+    pub until: Option<Stage>,
+    /// Where each thread draws what it does.
+    pub trace: Option<Arc<Trace>>,
     /// Sizes that tests shrink so that a small job goes the whole way.
     pub tuning: Tuning,
     /// Called at each stage border, to plant faults.
@@ -85,6 +92,17 @@ pub struct Tuning {
     pub sample_count: Option<usize>,
 }
 
+/// The stages after which a job may end ([`Job::until`]).
+pub const UNTIL_STAGES: [Stage; 7] = [
+    Stage::Read,
+    Stage::Cut,
+    Stage::Partition,
+    Stage::Spill,
+    Stage::Load,
+    Stage::Sort,
+    Stage::Reduce,
+];
+
 impl Job {
     /// The job that sorts `inputs` into `output` with defaults for all else.
     #[must_use]
@@ -103,9 +121,17 @@ impl Job {
             equal_keys_meet: false,
             map: None,
             reduce: None,
+            until: None,
+            trace: None,
             tuning: Tuning::default(),
             #[cfg(feature = "tamper")]
             tamper: None,
         }
+    }
+
+    /// Whether the job gets as far as `stage`, and does not end before it.
+    #[must_use]
+    pub fn reaches(&self, stage: Stage) -> bool {
+        self.until.is_none_or(|last| stage <= last)
     }
 }

@@ -28,5 +28,6 @@ pub mod table;
 pub mod tamper;
 pub mod temp;
 pub mod text;
+pub mod trace;
 
 pub use sortmill_io as io;

@@ -6,8 +6,10 @@
 use serde::{Deserialize, Serialize};
 use sortmill_io::Os;
 
+use crate::trace::Track;
+
 /// The steps of a phase, in the order of a record's way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Range to chunk of bytes.
@@ -46,6 +48,25 @@ pub const STAGES: [Stage; 10] = [
     Stage::Write,
 ];
 
+impl Stage {
+    /// Its name as people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Cut => "cut",
+            Self::Map => "map",
+            Self::Partition => "partition",
+            Self::Spill => "spill",
+            Self::Load => "load",
+            Self::Sort => "sort",
+            Self::Merge => "merge",
+            Self::Reduce => "reduce",
+            Self::Write => "write",
+        }
+    }
+}
+
 /// What a worker did with a stretch of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
@@ -61,6 +82,31 @@ pub enum State {
     Device,
     /// Had finished before its phase did.
     Finished,
+}
+
+/// All states, in order.
+pub const STATES: [State; 6] = [
+    State::Work,
+    State::Input,
+    State::Output,
+    State::Memory,
+    State::Device,
+    State::Finished,
+];
+
+impl State {
+    /// Its name as people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::Memory => "memory",
+            Self::Device => "device",
+            Self::Finished => "done",
+        }
+    }
 }
 
 /// What one stage did, all its workers together.
@@ -161,6 +207,8 @@ pub struct Meter<'a> {
     lap_ns: u64,
     /// What was counted so far.
     pub metrics: Metrics,
+    /// Where laps are drawn, if somebody wants to see them.
+    track: Option<Track>,
 }
 
 impl<'a> Meter<'a> {
@@ -181,14 +229,38 @@ impl<'a> Meter<'a> {
             os,
             lap_ns: began_ns,
             metrics,
+            track: None,
         }
+    }
+
+    /// Draws what it sees on `track` too.
+    #[must_use]
+    pub fn drawn_on(self, track: Option<Track>) -> Self {
+        Self { track, ..self }
     }
 
     /// Attributes the time since the last lap.
     pub fn lap(&mut self, stage: Stage, state: State) {
         let now = self.os.now_ns();
         *self.metrics.stage_mut(stage).slot(state) += now - self.lap_ns;
+        if let Some(track) = &mut self.track {
+            track.lap(stage, state, self.lap_ns, now);
+        }
         self.lap_ns = now;
+    }
+
+    /// A read or write of `bytes` was handed to the kernel.
+    pub fn submitted(&mut self, bytes: usize) {
+        if let Some(track) = &mut self.track {
+            track.submitted(self.os.now_ns(), bytes);
+        }
+    }
+
+    /// The kernel gave it back, just before the last lap ended.
+    pub fn completed(&mut self, bytes: usize) {
+        if let Some(track) = &mut self.track {
+            track.completed(self.lap_ns, bytes);
+        }
     }
 
     /// The counters of one stage.
@@ -203,6 +275,7 @@ impl<'a> Meter<'a> {
             metrics: self.metrics,
             stage,
             end_ns: self.lap_ns,
+            track: self.track,
         }
     }
 }
@@ -212,13 +285,19 @@ pub struct Finished {
     metrics: Metrics,
     stage: Stage,
     end_ns: u64,
+    track: Option<Track>,
 }
 
 impl Finished {
     /// The counts, with the time up to the end of the phase attributed to having finished.
     #[must_use]
     pub fn until(mut self, phase_end_ns: u64) -> Metrics {
-        self.metrics.stage_mut(self.stage).finished_ns += phase_end_ns.saturating_sub(self.end_ns);
+        let end_ns = phase_end_ns.max(self.end_ns);
+        self.metrics.stage_mut(self.stage).finished_ns += end_ns - self.end_ns;
+        if let Some(mut track) = self.track {
+            track.lap(self.stage, State::Finished, self.end_ns, end_ns);
+            track.hand_over();
+        }
         self.metrics
     }
 }

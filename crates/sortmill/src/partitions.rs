@@ -113,6 +113,10 @@ pub struct Counts {
     pub divided: u64,
     /// Bytes written to the temporary file, headers and padding included.
     pub spilled_bytes: u64,
+    /// Records that partitions received.
+    pub records: u64,
+    /// Bytes of these records.
+    pub bytes: u64,
 }
 
 struct Partition {
@@ -533,6 +537,8 @@ impl<'a> Partitions<'a> {
             evicted: self.evicted.load(Ordering::SeqCst),
             divided: self.divided.load(Ordering::SeqCst),
             spilled_bytes: self.temp.end(),
+            records: contents.iter().map(|content| content.records).sum(),
+            bytes: contents.iter().map(|content| content.bytes).sum(),
         };
         Ok((units, counts))
     }

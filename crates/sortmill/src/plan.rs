@@ -12,6 +12,7 @@ use crate::block::record_bytes_max;
 use crate::chunks::Extent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
+use crate::metrics::Stage;
 use crate::order::{Format, Order};
 use crate::text;
 
@@ -200,7 +201,10 @@ impl Plan {
         let sorting = Sorting::new(job, inputs, &reading, &mut budget)?;
         let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
         let input_bytes = inputs.bytes();
-        let temp_bytes = input_bytes.map(|bytes| bytes.saturating_sub(holding.kept_bytes));
+        let temp_bytes = match job.reaches(Stage::Spill) {
+            true => input_bytes.map(|bytes| bytes.saturating_sub(holding.kept_bytes)),
+            false => Some(0),
+        };
         let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
         let block = holding.block_bytes as u64;
         let unit_blocks_max = (holding.block_count / 2).min((UNIT_BYTES_MAX / block) as usize - 1);

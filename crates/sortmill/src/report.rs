@@ -14,6 +14,9 @@ use crate::text;
 pub struct Report {
     /// The version of this form.
     pub version: u32,
+    /// The stage after which the job ended early, if it did: then there is no output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stage>,
     /// `io_uring`, `posix` or `sim`.
     pub back_end: String,
     /// Where direct I/O was used.
@@ -95,6 +98,60 @@ impl Phase {
             wall_ns,
             cpu_ns,
             stages,
+        }
+    }
+}
+
+/// How people read a phase: what each stage did and how fast, then where its time went.
+impl Phase {
+    fn rates(&self, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "\n{}: {}, {} cpu",
+            self.name,
+            text::seconds(self.wall_ns),
+            text::seconds(self.cpu_ns)
+        );
+        let _ = writeln!(
+            out,
+            "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>9} {:>10} {:>12} {:>11}",
+            "stage", "workers", "in", "out", "records", "per MB", "per record", "each", "together"
+        );
+        for StageReport { stage, metrics } in &self.stages {
+            let _ = writeln!(
+                out,
+                "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>9} {:>10} {:>12} {:>11}",
+                stage.name(),
+                metrics.worker_count,
+                text::bytes(metrics.bytes_in),
+                text::bytes(metrics.bytes_out),
+                text::count(metrics.records_out),
+                text::time_each(metrics.work_ns, metrics.bytes_in as f64 / 1e6),
+                text::time_each(metrics.work_ns, metrics.records_in as f64),
+                text::rate(metrics.bytes_in, metrics.work_ns),
+                text::rate(metrics.bytes_in, self.wall_ns),
+            );
+        }
+    }
+
+    fn times(&self, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "  {:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            "", "work", "input", "output", "memory", "device", "done"
+        );
+        for StageReport { stage, metrics } in &self.stages {
+            let _ = writeln!(
+                out,
+                "  {:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+                stage.name(),
+                text::seconds(metrics.work_ns),
+                text::seconds(metrics.wait_input_ns),
+                text::seconds(metrics.wait_output_ns),
+                text::seconds(metrics.wait_memory_ns),
+                text::seconds(metrics.wait_device_ns),
+                text::seconds(metrics.finished_ns),
+            );
         }
     }
 }
@@ -205,28 +262,54 @@ impl Report {
         serde_json::to_string_pretty(self).expect("a report is text")
     }
 
-    /// The few lines a user wants after each job.
+    /// The few lines a user wants after each job; of one that ended early, its rates too.
     #[must_use]
     pub fn summary(&self) -> String {
+        let mut out = self.headline();
+        if self.until.is_some() {
+            for phase in &self.phases {
+                phase.rates(&mut out);
+            }
+            out.push('\n');
+        }
+        self.outcome(&mut out);
+        out
+    }
+
+    fn headline(&self) -> String {
         let bytes = &self.bytes;
+        let (wall, cpu) = (text::seconds(self.wall_ns), text::seconds(self.cpu_ns));
+        let rate = text::rate(bytes.input, self.wall_ns);
         let mut out = String::new();
-        let records = self.fingerprints.written.records;
-        let _ = writeln!(
-            out,
-            "sorted {} records, {}, in {} ({}, {} cpu)",
-            text::count(records),
-            text::bytes(bytes.output),
-            text::seconds(self.wall_ns),
-            text::rate(bytes.input, self.wall_ns),
-            text::seconds(self.cpu_ns),
-        );
-        let _ = writeln!(
-            out,
-            "moved {}: {:.3} times the least possible within this memory; {} spilled",
-            text::bytes(bytes.moved()),
-            bytes.over_lower_bound(),
-            text::bytes(bytes.temp_written),
-        );
+        let _ = match self.until {
+            None => writeln!(
+                out,
+                "sorted {} records, {}, in {wall} ({rate}, {cpu} cpu)",
+                text::count(self.fingerprints.written.records),
+                text::bytes(bytes.output),
+            ),
+            Some(last) => writeln!(
+                out,
+                "ended after {}, no output: {} in {wall} ({rate}, {cpu} cpu, {:.2} s cpu per GB)",
+                last.name(),
+                text::bytes(bytes.input),
+                self.cpu_ns as f64 / bytes.input.max(1) as f64,
+            ),
+        };
+        out
+    }
+
+    fn outcome(&self, out: &mut String) {
+        let bytes = &self.bytes;
+        if self.until.is_none() {
+            let _ = writeln!(
+                out,
+                "moved {}: {:.3} times the least possible within this memory; {} spilled",
+                text::bytes(bytes.moved()),
+                bytes.over_lower_bound(),
+                text::bytes(bytes.temp_written),
+            );
+        }
         let _ = writeln!(
             out,
             "memory {} of {}; {} partitions, {} evicted, {} divided, {} merged; {}",
@@ -248,64 +331,51 @@ impl Report {
                 let _ = writeln!(out, "  {told}");
             }
         }
-        let _ = writeln!(
-            out,
-            "proven: what was written is what was read (fingerprint {:016x}){}",
-            self.fingerprints.written.sum as u64,
-            if self.verified {
-                ", read again from the device"
-            } else {
-                ""
-            },
-        );
-        out
+        let _ = writeln!(out, "{}", self.proof());
+    }
+
+    /// What was found to hold.
+    fn proof(&self) -> String {
+        let prints = &self.fingerprints;
+        let records = text::count(prints.distributed.records);
+        match self.until {
+            None => format!(
+                "proven: what was written is what was read (fingerprint {:016x}){}",
+                prints.written.sum as u64,
+                if self.verified {
+                    ", read again from the device"
+                } else {
+                    ""
+                },
+            ),
+            Some(Stage::Read) => "checked: every byte of the input was handed on".to_owned(),
+            Some(Stage::Cut) => format!(
+                "checked: every byte of the input lies in one of {} records (fingerprint {:016x})",
+                text::count(prints.input.records),
+                prints.input.sum as u64
+            ),
+            Some(Stage::Sort) => {
+                format!("checked: {records} records were cut out and as many were sorted")
+            }
+            Some(Stage::Reduce) => format!(
+                "checked: what came out of the sorters is what was read, {records} records \
+                 (fingerprint {:016x})",
+                prints.gathered.sum as u64
+            ),
+            Some(_) => {
+                format!("checked: {records} records were cut out and as many are in partitions")
+            }
+        }
     }
 
     /// Everything, for `sortmill report`.
     #[must_use]
     pub fn details(&self) -> String {
-        let mut out = self.summary();
+        let mut out = self.headline();
+        self.outcome(&mut out);
         for phase in &self.phases {
-            let _ = writeln!(
-                out,
-                "\n{}: {}, {} cpu",
-                phase.name,
-                text::seconds(phase.wall_ns),
-                text::seconds(phase.cpu_ns)
-            );
-            let _ = writeln!(
-                out,
-                "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-                "stage",
-                "workers",
-                "in",
-                "out",
-                "records",
-                "work",
-                "input",
-                "output",
-                "memory",
-                "device",
-                "done"
-            );
-            for StageReport { stage, metrics } in &phase.stages {
-                let name = format!("{stage:?}").to_lowercase();
-                let _ = writeln!(
-                    out,
-                    "  {:<10} {:>7} {:>10} {:>10} {:>14} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-                    name,
-                    metrics.worker_count,
-                    text::bytes(metrics.bytes_in),
-                    text::bytes(metrics.bytes_out),
-                    text::count(metrics.records_out),
-                    text::seconds(metrics.work_ns),
-                    text::seconds(metrics.wait_input_ns),
-                    text::seconds(metrics.wait_output_ns),
-                    text::seconds(metrics.wait_memory_ns),
-                    text::seconds(metrics.wait_device_ns),
-                    text::seconds(metrics.finished_ns),
-                );
-            }
+            phase.rates(&mut out);
+            phase.times(&mut out);
         }
         let _ = writeln!(
             out,

@@ -36,6 +36,19 @@ pub fn rate(bytes: u64, ns: u64) -> String {
     format!("{:.0} MB/s", bytes as f64 * 1e3 / ns as f64)
 }
 
+/// Nanoseconds divided by a number of units as `12.3 ns`, `4.5 us` or `1.6 ms`; `-` for no units.
+#[must_use]
+pub fn time_each(ns: u64, count: f64) -> String {
+    if count <= 0.0 {
+        return "-".into();
+    }
+    match ns as f64 / count {
+        each if each < 999.95 => format!("{each:.1} ns"),
+        each if each < 999_950.0 => format!("{:.1} us", each / 1e3),
+        each => format!("{:.1} ms", each / 1e6),
+    }
+}
+
 /// `1234567` as `1,234,567`.
 #[must_use]
 pub fn count(value: u64) -> String {

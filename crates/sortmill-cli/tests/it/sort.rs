@@ -6,6 +6,8 @@ mod killed;
 mod places;
 mod right;
 mod space;
+mod trace;
+mod until;
 mod users;
 
 use std::ffi::OsStr;

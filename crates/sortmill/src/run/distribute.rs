@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{Op, OpKind, Pool};
 
+use super::until::discard;
 use super::{Shared, border};
 use crate::batch::{Batch, Chunk, Records};
 use crate::chunks::{Chunks, Extent};
@@ -78,10 +79,12 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         });
     }
     let has_stream = super::extents(sources).contains(&Extent::Stream);
+    // Nobody asks for the table of a job that ends before it partitions.
+    let wants_table = shared.job.reaches(Stage::Partition);
 
     let (read_end, worker_ends, spill_end, sampled, ended) = scope(|threads| {
         let reader = spawn(threads, "read", || {
-            let mut meter = Meter::start_at(os, &[Stage::Read], began_ns);
+            let mut meter = shared.meter("read", &[Stage::Read], began_ns);
             let mut watcher = StreamSampler::new(shared, &partitions);
             let result = guarded(stop, || {
                 read(
@@ -94,7 +97,8 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                         stop,
                         as_of_start: shared.job.as_of_start,
                         skip_bad: shared.job.skip_bad,
-                        watcher: has_stream.then_some(&mut watcher as &mut dyn Watcher),
+                        watcher: (has_stream && wants_table)
+                            .then_some(&mut watcher as &mut dyn Watcher),
                     },
                     &mut meter,
                 )
@@ -104,16 +108,21 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         let workers: Vec<_> = (0..plan.worker_count)
             .map(|number| {
                 let (chunks, partitions) = (&chunks, &partitions);
-                spawn(threads, &format!("partition-{number}"), move || {
-                    let mut meter =
-                        Meter::start_at(os, &[Stage::Cut, Stage::Map, Stage::Partition], began_ns);
-                    let result = guarded(stop, || work(shared, chunks, partitions, &mut meter));
+                let name = format!("partition-{number}");
+                spawn(threads, &name.clone(), move || {
+                    let stages = [Stage::Cut, Stage::Map, Stage::Partition];
+                    let mut meter = shared.meter(&name, &stages, began_ns);
+                    let result = guarded(stop, || match shared.job.reaches(Stage::Cut) {
+                        true => work(shared, chunks, partitions, &mut meter),
+                        false => discard(chunks, stop, Stage::Cut, &mut meter, drop)
+                            .map(|()| Seen::default()),
+                    });
                     result.map(|seen| (seen, meter.finish(Stage::Cut)))
                 })
             })
             .collect();
         let spiller = spawn(threads, "spill", || {
-            let mut meter = Meter::start_at(os, &[Stage::Spill], began_ns);
+            let mut meter = shared.meter("spill", &[Stage::Spill], began_ns);
             let spiller = Spiller {
                 os,
                 open: &|| shared.temp.spill_file(),
@@ -122,10 +131,18 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                 depth: plan.block_depth,
                 stop,
             };
-            let result = guarded(stop, || spill(&spiller, &mut meter));
+            let result = guarded(stop, || match shared.job.reaches(Stage::Spill) {
+                true => spill(&spiller, &mut meter),
+                // Blocks fill memory and are evicted as always, so that partitioning costs what it costs.
+                false => discard(&spills, stop, Stage::Spill, &mut meter, |block| {
+                    drop(block);
+                    partitions.spilled();
+                })
+                .map(|()| 0),
+            });
             result.map(|_| meter.finish(Stage::Spill))
         });
-        let sampled = if has_stream {
+        let sampled = if has_stream || !wants_table {
             Some((0, 0))
         } else {
             guarded(stop, || sample_files(shared, sources, &partitions))
@@ -155,7 +172,10 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
     }
     metrics.merge(&spill_end.expect("no error was seen").until(end_ns));
     let (sample_bytes, sample_ns) = sampled.expect("no error was seen");
-    let (units, counts) = ended.expect("no error was seen");
+    let (units, mut counts) = ended.expect("no error was seen");
+    if !shared.job.reaches(Stage::Spill) {
+        counts.spilled_bytes = 0;
+    }
     Ok(Distributed {
         units,
         read,
@@ -207,13 +227,17 @@ fn work(
             return Ok(worker.seen);
         };
         // A chunk keeps to one table, so that its records of one range lie in one partition.
-        let table = table.get().ok_or_else(|| shared.stop.error())?;
+        let table = match shared.job.reaches(Stage::Partition) {
+            true => Some(table.get().ok_or_else(|| shared.stop.error())?),
+            false => None,
+        };
         meter.lap(Stage::Cut, State::Input);
         if let Some(long) = &chunk.long {
-            worker.records(&table, chunk.number, long, 0, meter)?;
+            worker.records(table.as_deref(), chunk.number, long, 0, meter)?;
         }
         let bytes = &chunk.buffer[..chunk.records.end];
-        worker.records(&table, chunk.number, bytes, chunk.records.start, meter)?;
+        let from = chunk.records.start;
+        worker.records(table.as_deref(), chunk.number, bytes, from, meter)?;
     }
 }
 
@@ -227,10 +251,10 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Distributes the records that lie back to back in `bytes[from..]`.
+    /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only.
     fn records(
         &mut self,
-        table: &Table,
+        table: Option<&Table>,
         chunk: u64,
         bytes: &[u8],
         mut from: usize,
@@ -253,6 +277,7 @@ impl Worker<'_> {
             self.seen.input.merge(&cut_out);
             count(meter, Stage::Cut, &cut_out, &cut_out);
             meter.lap(Stage::Cut, State::Work);
+            let Some(table) = table else { continue };
             let batch = border::batch(self.shared.job, Border::Map, batch);
             let batch = map(batch, self.shared.job.map.as_ref(), &mut self.made, key)?;
             self.seen.mapped.merge(&batch.fingerprint);

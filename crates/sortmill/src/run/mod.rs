@@ -6,6 +6,7 @@
 mod border;
 mod distribute;
 mod sorting;
+mod until;
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +19,13 @@ use crate::commit::{Target as NewFile, Uncommitted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::{Input, Job, Output};
+use crate::metrics::{Meter, Stage};
 use crate::order::Format;
+use crate::partitions::Counts;
 use crate::plan::{Inputs, Plan};
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, Phase, Report};
+use crate::run::sorting::Sorted;
 use crate::stage::read::{ReadTotals, Source, sample_records};
 use crate::stage::write::Target;
 use crate::temp::{Temp, clean_up};
@@ -45,6 +49,8 @@ enum Where {
     InPlace(PathBuf),
     /// Standard output.
     Stdout,
+    /// The job ends before it writes.
+    Nowhere,
 }
 
 /// Opens the inputs and plans the job.
@@ -52,8 +58,9 @@ enum Where {
 /// # Errors
 /// Inputs that cannot be read, a key that does not suit, too little memory.
 pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
+    until::check_stage(job)?;
     let sources = open_inputs(os, &job.inputs)?;
-    let output = find_output(job, os)?;
+    let mut output = find_output(job, os)?;
     let inputs = Inputs {
         extents: extents(&sources),
         record_bytes_mean: mean_record_bytes(job, os, &sources)?,
@@ -61,13 +68,16 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
     plan.verify =
         job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
-    if matches!(output, Where::Stdout | Where::InPlace(_)) {
-        plan.verify = false;
-    }
     let temp = match &job.temp {
         Some(temp) => temp.clone(),
         None => default_temp(os, &output),
     };
+    if job.until.is_some() {
+        output = Where::Nowhere;
+    }
+    if !matches!(output, Where::NewFile(_)) {
+        plan.verify = false;
+    }
     Ok(Prepared {
         plan,
         temp,
@@ -109,7 +119,7 @@ fn default_temp(os: &dyn Os, output: &Where) -> PathBuf {
     }
     match output {
         Where::NewFile(new_file) => new_file.folder().to_owned(),
-        Where::InPlace(_) | Where::Stdout => PathBuf::from("/var/tmp"),
+        Where::InPlace(_) | Where::Stdout | Where::Nowhere => PathBuf::from("/var/tmp"),
     }
 }
 
@@ -216,7 +226,7 @@ fn sort_inner(
     let mut uncommitted = Uncommitted::new(os, number);
     let new_file = match &output {
         Where::NewFile(new_file) => Some(new_file),
-        Where::InPlace(_) | Where::Stdout => None,
+        Where::InPlace(_) | Where::Stdout | Where::Nowhere => None,
     };
     clean_up(os, &temp);
     let temporary_output = new_file.map(|new_file| uncommitted.temporary(new_file));
@@ -266,20 +276,34 @@ fn sort_inner(
     needed.output_bytes = distributed.fingerprint.bytes;
     let distributed_ns = os.now_ns();
     let usage_between = os.usage();
-    let sorted = sorting::sort(
-        &shared,
-        distributed.units,
-        &distributed.fingerprint,
-        &target,
-    );
+    let sorted = match job.reaches(Stage::Load) {
+        true => sorting::sort(
+            &shared,
+            distributed.units,
+            &distributed.fingerprint,
+            target.as_ref(),
+        ),
+        false => Ok(Sorted::nothing(&distributed.units)),
+    };
     needed.temp_bytes = needed.temp_bytes.max(temp.end());
     let sorted = sorted?;
     stop.check()?;
-    check_input(&distributed.read, &distributed.input)?;
-    compare(&distributed.fingerprint, &sorted.gathered)?;
+    check_input(job, &distributed.read, &distributed.input)?;
+    if job.reaches(Stage::Reduce) {
+        compare(&distributed.fingerprint, &sorted.gathered)?;
+    } else {
+        let Counts { records, bytes, .. } = distributed.counts;
+        let in_partitions = (records, bytes);
+        until::check_counts(
+            job,
+            &distributed.fingerprint,
+            in_partitions,
+            sorted.laid_out(),
+        )?;
+    }
     let sorted_ns = os.now_ns();
 
-    if let (Some(new_file), Target::File(file, _)) = (new_file, &target) {
+    if let (Some(new_file), Some(Target::File(file, _))) = (new_file, &target) {
         uncommitted.finish(new_file, file, sorted.written.bytes)?;
         if plan.verify {
             crate::check::verify(job, &shared, &file.path, &sorted.written)?;
@@ -289,30 +313,45 @@ fn sort_inner(
     temp.remove();
     let ended_ns = os.now_ns();
     let usage = os.usage();
+    if let Some(trace) = &job.trace {
+        trace.phase("prepare", began_ns, prepared_ns);
+        trace.phase("distribute", prepared_ns, distributed_ns);
+        if job.reaches(Stage::Load) {
+            trace.phase("sort", distributed_ns, sorted_ns);
+        }
+        trace.phase("commit", sorted_ns, ended_ns);
+    }
     let phase =
         |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
+    let mut phases = vec![
+        phase(
+            "distribute",
+            prepared_ns,
+            distributed_ns,
+            usage_between.cpu_ns - usage_before.cpu_ns,
+            &distributed.metrics,
+        ),
+        phase(
+            "sort",
+            distributed_ns,
+            sorted_ns,
+            usage.cpu_ns - usage_between.cpu_ns,
+            &sorted.metrics,
+        ),
+    ];
+    until::keep_reached(job, &mut phases);
+    let output_bytes = match job.until {
+        None => sorted.written.bytes,
+        Some(_) => 0,
+    };
     Ok(Report {
         version: 1,
+        until: job.until,
         back_end: os.name().to_owned(),
-        direct_io: direct_io(&sources, &target),
+        direct_io: direct_io(&sources, target.as_ref()),
         wall_ns: ended_ns - began_ns,
         cpu_ns: usage.cpu_ns - usage_before.cpu_ns,
-        phases: vec![
-            phase(
-                "distribute",
-                prepared_ns,
-                distributed_ns,
-                usage_between.cpu_ns - usage_before.cpu_ns,
-                &distributed.metrics,
-            ),
-            phase(
-                "sort",
-                distributed_ns,
-                sorted_ns,
-                usage.cpu_ns - usage_between.cpu_ns,
-                &sorted.metrics,
-            ),
-        ],
+        phases,
         sample_ns: distributed.sample_ns,
         commit_ns: ended_ns - sorted_ns,
         bytes: Bytes {
@@ -323,8 +362,8 @@ fn sort_inner(
             temp_read: sorted.loaded_bytes + sorted.merge_read_bytes,
             merge_extra: sorted.merge_written_bytes + sorted.merge_read_bytes,
             output_written: sorted.written_bytes,
-            output: sorted.written.bytes,
-            lower_bound: plan.lower_bound_bytes(distributed.read.bytes, sorted.written.bytes),
+            output: output_bytes,
+            lower_bound: plan.lower_bound_bytes(distributed.read.bytes, output_bytes),
             kernel_read: usage.read_bytes - usage_before.read_bytes,
             kernel_written: usage.write_bytes - usage_before.write_bytes,
         },
@@ -349,7 +388,7 @@ fn sort_inner(
 }
 
 /// Opens what is written to: a file under its temporary name, with room for all of it where its size is
-/// known, or a stream.
+/// known, or a stream; nothing for a job that ends before it writes.
 fn open_target(
     job: &Job,
     plan: &Plan,
@@ -357,9 +396,9 @@ fn open_target(
     stop: &Stop,
     output: &Where,
     uncommitted: &mut Uncommitted<'_>,
-) -> Result<Target> {
+) -> Result<Option<Target>> {
     let wrong = |path: &Path, error| Error::io("opening the output", path, &error);
-    Ok(match output {
+    Ok(Some(match output {
         Where::NewFile(new_file) => {
             let unchanged = job.map.is_none() && job.reduce.is_none();
             let bytes = plan.input_bytes.filter(|_| unchanged).unwrap_or(0);
@@ -374,7 +413,8 @@ fn open_target(
             let file = os.stdout().map_err(|error| wrong(Path::new("-"), error))?;
             Target::Stream(Arc::new(file))
         }
-    })
+        Where::Nowhere => return Ok(None),
+    }))
 }
 
 /// What both phases work with.
@@ -393,6 +433,15 @@ pub struct Shared<'a> {
 }
 
 impl Shared<'_> {
+    /// A meter for the thread `name` of a phase that began at `began_ns`.
+    fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
+        // Two phases, each with its workers and one thread for each direction.
+        let count = 2 * (self.plan.worker_count + 2);
+        let trace = self.job.trace.as_ref();
+        let track = trace.map(|trace| trace.track(name, count));
+        Meter::start_at(self.os, stages, began_ns).drawn_on(track)
+    }
+
     fn memory(&self, resident_bytes_peak: u64) -> crate::report::Memory {
         let mut holders = Vec::new();
         for holder in &self.plan.budget.holders {
@@ -416,15 +465,20 @@ impl Shared<'_> {
 }
 
 /// Every byte of the inputs lies in a record that was cut out, but for newlines added and what was skipped.
-fn check_input(read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
+/// Of a job that ends before records are cut, in a chunk.
+fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
     let expected = read.bytes + read.added_bytes - read.skipped_bytes;
-    if expected == cut.bytes && read.record_bytes == cut.bytes {
+    let cut_bytes = match job.reaches(Stage::Cut) {
+        true => cut.bytes,
+        false => read.record_bytes,
+    };
+    if expected == cut_bytes && read.record_bytes == cut_bytes {
         return Ok(());
     }
     let cause = format!(
         "{} bytes were read and {} bytes of records were cut out of them",
         text::count(expected),
-        text::count(cut.bytes)
+        text::count(cut_bytes)
     );
     Err(Error::new(
         ErrorKind::Lost,
@@ -492,13 +546,13 @@ fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFil
     Ok(())
 }
 
-fn direct_io(sources: &[Source], target: &Target) -> crate::report::DirectIo {
+fn direct_io(sources: &[Source], target: Option<&Target>) -> crate::report::DirectIo {
     let all_input = sources
         .iter()
         .all(|source| source.file.access == Access::Direct);
     let output = match target {
-        Target::File(file, _) => file.access == Access::Direct,
-        Target::Stream(_) => false,
+        Some(Target::File(file, _)) => file.access == Access::Direct,
+        Some(Target::Stream(_)) | None => false,
     };
     crate::report::DirectIo {
         input: all_input && !sources.is_empty(),

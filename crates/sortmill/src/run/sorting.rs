@@ -10,6 +10,7 @@ use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{File, Table};
 
 use super::distribute::{guarded, join};
+use super::until::{discard, received_bytes};
 use super::{Shared, border};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
@@ -27,6 +28,7 @@ use crate::stage::sort::{self, Framed, Load, Slab};
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
 
 /// What the phase leaves.
+#[derive(Default)]
 pub struct Sorted {
     /// What came out of the sorters: must equal what was distributed.
     pub gathered: Fingerprint,
@@ -46,6 +48,23 @@ pub struct Sorted {
 }
 
 impl Sorted {
+    /// Of a job that ends before the phase.
+    pub fn nothing(units: &[Unit]) -> Self {
+        Self {
+            sizes: units.iter().map(received_bytes).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Records, and their bytes, of the units that were laid out, merged ones included.
+    pub fn laid_out(&self) -> (u64, u64) {
+        let stages = [Stage::Sort, Stage::Merge].map(|stage| self.metrics.stage(stage));
+        (
+            stages.iter().map(|stage| stage.records_in).sum(),
+            stages.iter().map(|stage| stage.bytes_in).sum(),
+        )
+    }
+
     /// The partitions, for the report.
     pub fn partitions(&self, counts: &Counts) -> Partitions {
         let mut sizes = self.sizes.clone();
@@ -87,11 +106,15 @@ struct Phase<'a> {
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
 }
 
+/// Sorts `units` into `target`; without one, what comes to the writer is dropped.
+///
+/// # Errors
+/// The first of any thread.
 pub fn sort(
     shared: &Shared<'_>,
     units: Vec<Unit>,
     distributed: &Fingerprint,
-    target: &Target,
+    target: Option<&Target>,
 ) -> Result<Sorted> {
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
@@ -113,7 +136,8 @@ pub fn sort(
         .any(|block| matches!(block.whereabouts, Whereabouts::Disk(_)));
     let needs_file = spilled || units.iter().any(|unit| is_too_large(shared, unit));
     let file = needs_file.then(|| shared.temp.spill_file()).transpose()?;
-    let is_file = matches!(target, Target::File(..));
+    // Without a target units are gathered as into a file: side by side.
+    let is_file = !matches!(target, Some(Target::Stream(_)));
     let output = Output {
         pool: &shared.chunk_pool,
         blocks: &blocks,
@@ -133,7 +157,7 @@ pub fn sort(
 
     let (load_end, worker_ends, write_end) = scope(|threads| {
         let loader = spawn(threads, "load", || {
-            let mut meter = Meter::start_at(os, &[Stage::Load, Stage::Merge], began_ns);
+            let mut meter = shared.meter("load", &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
                 let done = load_all(&phase, units, file.as_ref(), &loaded, &mut meter)?;
                 drop(file);
@@ -146,16 +170,20 @@ pub fn sort(
         let workers: Vec<_> = (0..plan.worker_count)
             .map(|number| {
                 let (phase, loaded) = (&phase, &loaded);
-                spawn(threads, &format!("sort-{number}"), move || {
-                    let mut meter = Meter::start_at(os, &[Stage::Sort, Stage::Reduce], began_ns);
+                let name = format!("sort-{number}");
+                spawn(threads, &name.clone(), move || {
+                    let mut meter = shared.meter(&name, &[Stage::Sort, Stage::Reduce], began_ns);
                     let result = guarded(stop, || work(phase, loaded, &mut meter));
                     result.map(|done| (done, meter.finish(Stage::Sort)))
                 })
             })
             .collect();
         let writer = spawn(threads, "write", || {
-            let mut meter = Meter::start_at(os, &[Stage::Write], began_ns);
-            let result = guarded(stop, || write(os, target, &blocks, stop, &mut meter));
+            let mut meter = shared.meter("write", &[Stage::Write], began_ns);
+            let result = guarded(stop, || match target {
+                Some(target) => write(os, target, &blocks, stop, &mut meter),
+                None => discard(&blocks, stop, Stage::Write, &mut meter, drop).map(|()| 0),
+            });
             result.map(|bytes| (bytes, meter.finish(Stage::Write)))
         });
         let load_end = join(loader);
@@ -244,8 +272,14 @@ fn load_all(
 
 /// A worker: units to output, until there are no more.
 fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) -> Result<Done> {
-    let mut entries = entry_table(phase.shared)?;
     let mut done = Done::default();
+    if !phase.shared.job.reaches(Stage::Sort) {
+        discard(loaded, phase.shared.stop, Stage::Sort, meter, |unit| {
+            done.sizes.push(received_bytes(&unit.unit));
+        })?;
+        return Ok(done);
+    }
+    let mut entries = entry_table(phase.shared)?;
     loop {
         let unit = loaded.pop();
         meter.lap(Stage::Sort, State::Input);
@@ -286,6 +320,9 @@ fn sort_unit(
     totals.records_out += load.records;
     meter.lap(Stage::Sort, State::Work);
     done.sizes.push(load.bytes);
+    if !phase.shared.job.reaches(Stage::Reduce) {
+        return Ok(());
+    }
     phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
         gather(order, &slab, entries, load, way, meter)
     })
@@ -492,20 +529,25 @@ fn merge_unit(
         written_bytes: 0,
         read_bytes: 0,
     };
+    let received = received_bytes(&unit);
     let (runs, bytes) = make_runs(phase, unit, &mut device, meter)?;
-    let runs = fewer_runs(phase, runs, &mut device, meter)?;
     done.merged += 1;
-    done.sizes.push(bytes);
-    let order = &plan.order;
-    phase.put_unit(number, bytes, meter, done, |way, meter| {
-        let mut proof = Stream::new(order, way.shared.number);
-        merge(order, runs, &mut device, meter, |_, record, _, meter| {
-            proof.next(record)?;
-            way.put(record, meter)
+    if phase.shared.job.reaches(Stage::Merge) {
+        let runs = fewer_runs(phase, runs, &mut device, meter)?;
+        done.sizes.push(bytes);
+        let order = &plan.order;
+        phase.put_unit(number, bytes, meter, done, |way, meter| {
+            let mut proof = Stream::new(order, way.shared.number);
+            merge(order, runs, &mut device, meter, |_, record, _, meter| {
+                proof.next(record)?;
+                way.put(record, meter)
+            })?;
+            way.gathered.merge(&proof.fingerprint);
+            Ok(())
         })?;
-        way.gathered.merge(&proof.fingerprint);
-        Ok(())
-    })?;
+    } else {
+        done.sizes.push(received);
+    }
     done.merge_written_bytes += device.written_bytes;
     done.merge_read_bytes += device.read_bytes;
     Ok(())
@@ -560,6 +602,9 @@ fn make_runs(
                     offset: Some(offset),
                 },
             });
+        }
+        if !phase.shared.job.reaches(Stage::Sort) {
+            continue;
         }
         let (slab, load) = lay_out(phase, &unit, &blocks, &mut entries)?;
         bytes += load.bytes;

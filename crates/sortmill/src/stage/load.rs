@@ -132,6 +132,7 @@ impl<'a> Loader<'a> {
                 range: 0..*bytes,
                 tag: unit_tag | *index as u64,
             });
+            meter.submitted(*bytes);
         }
         self.pass_on(meter)
     }
@@ -175,6 +176,7 @@ impl<'a> Loader<'a> {
         meter.lap(Stage::Load, State::Work);
         let done = self.ring().complete(true).expect("a read is in flight");
         meter.lap(Stage::Load, State::Device);
+        meter.completed(done.op.range.len());
         let path = &done.op.file.path;
         let moved = done.result.map_err(|error| {
             Error::io("reading back temporary data", path, &error).offset(done.op.offset)

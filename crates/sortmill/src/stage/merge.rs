@@ -57,9 +57,11 @@ impl Device<'_> {
     fn transfer(&mut self, op: Op, doing: &str, meter: &mut Meter<'_>) -> Result<Buffer> {
         let asked = op.range.len();
         self.ring.submit(op);
+        meter.submitted(asked);
         meter.lap(Stage::Merge, State::Work);
         let done = self.ring.complete(true).expect("an operation is in flight");
         meter.lap(Stage::Merge, State::Device);
+        meter.completed(asked);
         let moved = done
             .result
             .map_err(|error| Error::io(doing, &self.file.path, &error).offset(done.op.offset))?;

@@ -281,6 +281,7 @@ impl Run<'_, '_, '_> {
                 range: from..from + asked as usize,
                 tag: assignment.chunk,
             });
+            self.meter.submitted(asked as usize);
             self.on_their_way.insert(assignment.chunk, assignment);
         }
         Ok(())
@@ -312,6 +313,7 @@ impl Run<'_, '_, '_> {
         self.meter.lap(Stage::Read, State::Work);
         let done = self.ring.complete(true).expect("a read is in flight");
         self.meter.lap(Stage::Read, State::Device);
+        self.meter.completed(done.op.range.len());
         let assignment = self
             .on_their_way
             .remove(&done.op.tag)

@@ -72,6 +72,7 @@ pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<u64> {
                 meter.lap(Stage::Spill, State::Work);
                 let done = ring.complete(true).expect("a write is in flight");
                 meter.lap(Stage::Spill, State::Device);
+                meter.completed(done.op.range.len());
                 let result = done.result;
                 let (path, offset) = (done.op.file.path.clone(), done.op.offset);
                 drop(done.op.buffer);
@@ -109,5 +110,6 @@ fn submit(block: SpillBlock, file: &Arc<File>, ring: &mut dyn Ring, meter: &mut 
         range: 0..length,
         tag: offset,
     });
+    meter.submitted(length);
     length as u64
 }

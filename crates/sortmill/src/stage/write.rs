@@ -292,6 +292,7 @@ fn write_file(
             let totals = meter.stage(Stage::Write);
             totals.bytes_in += block.range.len() as u64;
             totals.bytes_out += block.range.len() as u64;
+            meter.submitted(block.range.len());
             ring.submit(Op {
                 kind: OpKind::Write,
                 file: Arc::clone(file),
@@ -312,6 +313,7 @@ fn complete_one(ring: &mut dyn Ring, meter: &mut Meter<'_>) -> Result<()> {
     meter.lap(Stage::Write, State::Work);
     let done = ring.complete(true).expect("a write is in flight");
     meter.lap(Stage::Write, State::Device);
+    meter.completed(done.op.range.len());
     done.result
         .map(drop)
         .map_err(|error| Error::io(DOING, &done.op.file.path, &error).offset(done.op.offset))

@@ -10,6 +10,7 @@ mod report;
 mod same;
 mod shapes;
 mod tables;
+mod until;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,7 @@ use sortmill::error::Error;
 use sortmill::io::sim::Sim;
 use sortmill::io::{Host, Os, RingKind};
 use sortmill::job::{Input, Job, MapFn, Output, ReduceFn, Tuning};
+use sortmill::metrics::Stage;
 use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
 use sortmill::report::Report;
@@ -79,6 +81,7 @@ struct Case {
     equal_keys_meet: bool,
     map: Option<MapFn>,
     reduce: Option<ReduceFn>,
+    until: Option<Stage>,
 }
 
 /// Sizes with which a megabyte of memory is a small machine.
@@ -103,6 +106,7 @@ impl Case {
             equal_keys_meet: false,
             map: None,
             reduce: None,
+            until: None,
         }
     }
 
@@ -127,6 +131,7 @@ impl Case {
         job.equal_keys_meet = self.equal_keys_meet;
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);
+        job.until = self.until;
         job
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sortmill::error::ErrorKind;
 use sortmill::io::sim::Sim;
 use sortmill::job::{Input, Job, Output, Tuning};
+use sortmill::metrics::Stage;
 use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
 use sortmill::run;
@@ -50,6 +51,7 @@ fn commit(deed: Deed, records: &mut Vec<Vec<u8>>) {
 
 /// Runs a job in which the deed is committed once, at the `when`-th time records pass the border.
 fn run_with(
+    until: Option<Stage>,
     border: Border,
     deed: Deed,
     when: u64,
@@ -67,6 +69,7 @@ fn run_with(
     job.keys = vec![KeyPart::plain(0, 8)];
     job.memory_bytes = Some(600 << 10);
     job.temp = Some("/temp".into());
+    job.until = until;
     job.threads = Some(2);
     job.tuning = Tuning {
         chunk_bytes: Some(4096),
@@ -98,7 +101,7 @@ fn what_happens_to_a_record_between_stages_is_found() {
     for border in [Border::Map, Border::Partition, Border::Sort, Border::Reduce] {
         for deed in [Deed::Drop, Deed::Double, Deed::Swap, Deed::Alter] {
             for when in [0, 3] {
-                let (sim, result, committed) = run_with(border, deed, when);
+                let (sim, result, committed) = run_with(None, border, deed, when);
                 let told = format!("{border:?} {deed:?} {when}: {result:?}");
                 assert!(committed, "{told}");
                 let output = sim.get("/out").unwrap();
@@ -110,6 +113,36 @@ fn what_happens_to_a_record_between_stages_is_found() {
                 let error = result.expect_err(&told);
                 assert_eq!(error.kind, ErrorKind::Lost, "{told}");
                 assert_eq!(output, OLD, "{told}");
+                assert_eq!(sim.names().len(), 3, "{told}: {:?}", sim.names());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_job_that_ends_early_finds_what_it_can() {
+    let distributing = &[Border::Map, Border::Partition][..];
+    let sorting = &[Border::Map, Border::Partition, Border::Sort][..];
+    let all = &[Border::Map, Border::Partition, Border::Sort, Border::Reduce][..];
+    // Before records are gathered nothing is hashed a second time, so only their number and bytes tell.
+    let (counts, prints) = (
+        &[Deed::Drop, Deed::Double][..],
+        &[Deed::Drop, Deed::Double, Deed::Alter][..],
+    );
+    for (until, borders, deeds) in [
+        (Stage::Partition, distributing, counts),
+        (Stage::Spill, distributing, counts),
+        (Stage::Load, distributing, counts),
+        (Stage::Sort, sorting, counts),
+        (Stage::Reduce, all, prints),
+    ] {
+        for &border in borders {
+            for &deed in deeds {
+                let (sim, result, committed) = run_with(Some(until), border, deed, 1);
+                let told = format!("{until:?} {border:?} {deed:?}: {result:?}");
+                assert!(committed, "{told}");
+                assert_eq!(result.expect_err(&told).kind, ErrorKind::Lost, "{told}");
+                assert_eq!(sim.get("/out").unwrap(), OLD, "{told}");
                 assert_eq!(sim.names().len(), 3, "{told}: {:?}", sim.names());
             }
         }
