@@ -75,6 +75,15 @@ pub struct Sort {
     /// Write the report to FILE as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+
+    /// Once the output has its name, measure for two seconds what the device that bound the job does alone,
+    /// so that the verdict can tell its share. Default: with -v, and after jobs of a minute or more
+    #[arg(long, overrides_with = "no_probe")]
+    probe: bool,
+
+    /// Do not
+    #[arg(long)]
+    no_probe: bool,
 }
 
 impl Sort {
@@ -131,6 +140,11 @@ impl Sort {
         };
         job.as_of_start = self.as_of_start;
         job.skip_bad = self.skip_bad;
+        job.probe = match (self.probe || self.verbose, self.no_probe) {
+            (_, true) => Some(false),
+            (true, _) => Some(true),
+            _ => None,
+        };
         job
     }
 }

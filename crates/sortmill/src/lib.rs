@@ -28,5 +28,6 @@ pub mod table;
 pub mod tamper;
 pub mod temp;
 pub mod text;
+pub mod verdict;
 
 pub use sortmill_io as io;

@@ -8,6 +8,7 @@ use crate::fingerprint::Fingerprint;
 use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
 use crate::plan::Plan;
 use crate::text;
+use crate::verdict::{self, Verdict};
 
 /// The report of one job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,6 +45,12 @@ pub struct Report {
     pub verified: bool,
     /// The plan.
     pub plan: Plan,
+    /// What bound each phase.
+    #[serde(default)]
+    pub verdicts: Vec<Verdict>,
+    /// Time spent, beside `wall_ns`, to measure what the device that bound the job does alone.
+    #[serde(default)]
+    pub probe_ns: u64,
 }
 
 /// Where direct I/O was used.
@@ -258,6 +265,25 @@ impl Report {
                 ""
             },
         );
+        if let Some(verdict) = verdict::longest(&self.verdicts) {
+            let _ = writeln!(out, "{}", verdict.sentence);
+        }
+        out
+    }
+
+    /// What each phase's verdict was concluded from.
+    fn evidence(&self) -> String {
+        let mut out = String::new();
+        for verdict in &self.verdicts {
+            let _ = writeln!(out, "\n{}", verdict.sentence);
+            for told in &verdict.evidence {
+                let _ = writeln!(out, "  {told}");
+            }
+        }
+        if self.probe_ns > 0 {
+            let took = text::seconds(self.probe_ns);
+            let _ = writeln!(out, "\nmeasuring what a device does alone took {took} more");
+        }
         out
     }
 
@@ -351,7 +377,7 @@ impl Report {
             text::bytes(partitions.bytes_max),
             text::bytes(partitions.bytes_median)
         );
-        out
+        out + &self.evidence()
     }
 }
 

@@ -36,6 +36,12 @@ pub fn rate(bytes: u64, ns: u64) -> String {
     format!("{:.0} MB/s", bytes as f64 * 1e3 / ns as f64)
 }
 
+/// `0.963` as `96 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// `1234567` as `1,234,567`.
 #[must_use]
 pub fn count(value: u64) -> String {

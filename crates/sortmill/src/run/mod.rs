@@ -5,6 +5,8 @@
 
 mod border;
 mod distribute;
+mod judge;
+mod probe;
 mod sorting;
 
 use std::path::{Path, PathBuf};
@@ -286,33 +288,48 @@ fn sort_inner(
         }
         uncommitted.commit(stop)?;
     }
-    temp.remove();
-    let ended_ns = os.now_ns();
+    let committed_ns = os.now_ns();
     let usage = os.usage();
     let phase =
         |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
+    let phases = vec![
+        phase(
+            "distribute",
+            prepared_ns,
+            distributed_ns,
+            usage_between.cpu_ns - usage_before.cpu_ns,
+            &distributed.metrics,
+        ),
+        phase(
+            "sort",
+            distributed_ns,
+            sorted_ns,
+            usage.cpu_ns - usage_between.cpu_ns,
+            &sorted.metrics,
+        ),
+    ];
+    let judged = judge::judge(&judge::Done {
+        shared: &shared,
+        sources: &sources,
+        output: &output,
+        target: &target,
+        phases: &phases,
+        output_bytes: sorted.written.bytes,
+        wall_ns: committed_ns - began_ns,
+        sample_ns: distributed.sample_ns,
+        commit_ns: committed_ns - sorted_ns,
+    });
+    temp.remove();
+    // What the probe took is not the job's.
+    let ended_ns = os.now_ns() - judged.probe_ns;
+    let usage = os.usage();
     Ok(Report {
         version: 1,
         back_end: os.name().to_owned(),
         direct_io: direct_io(&sources, &target),
         wall_ns: ended_ns - began_ns,
-        cpu_ns: usage.cpu_ns - usage_before.cpu_ns,
-        phases: vec![
-            phase(
-                "distribute",
-                prepared_ns,
-                distributed_ns,
-                usage_between.cpu_ns - usage_before.cpu_ns,
-                &distributed.metrics,
-            ),
-            phase(
-                "sort",
-                distributed_ns,
-                sorted_ns,
-                usage.cpu_ns - usage_between.cpu_ns,
-                &sorted.metrics,
-            ),
-        ],
+        cpu_ns: usage.cpu_ns - usage_before.cpu_ns - judged.probe_usage.cpu_ns,
+        phases,
         sample_ns: distributed.sample_ns,
         commit_ns: ended_ns - sorted_ns,
         bytes: Bytes {
@@ -325,8 +342,10 @@ fn sort_inner(
             output_written: sorted.written_bytes,
             output: sorted.written.bytes,
             lower_bound: plan.lower_bound_bytes(distributed.read.bytes, sorted.written.bytes),
-            kernel_read: usage.read_bytes - usage_before.read_bytes,
-            kernel_written: usage.write_bytes - usage_before.write_bytes,
+            kernel_read: usage.read_bytes - usage_before.read_bytes - judged.probe_usage.read_bytes,
+            kernel_written: usage.write_bytes
+                - usage_before.write_bytes
+                - judged.probe_usage.write_bytes,
         },
         memory: shared.memory(usage.resident_bytes_peak),
         partitions: sorted.partitions(&distributed.counts),
@@ -345,6 +364,8 @@ fn sort_inner(
             .collect(),
         verified: plan.verify,
         plan,
+        verdicts: judged.verdicts,
+        probe_ns: judged.probe_ns,
     })
 }
 
