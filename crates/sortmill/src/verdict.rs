@@ -16,9 +16,11 @@
 //! memory that nobody was about to give back. A phase's device that is read and written all the time is
 //! the bound both ways: neither direction is the cause alone.
 
+mod follow;
+
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{Stage, StageMetrics};
+use crate::metrics::Stage;
 use crate::report::Phase;
 use crate::text;
 
@@ -141,12 +143,6 @@ pub struct End {
 
 /// Phases shorter than this are over before their pipeline is full.
 pub const JUDGED_NS_MIN: u64 = 100_000_000;
-/// Workers that wait less than this are the bound themselves.
-const WAIT_SHARE_MIN: f64 = 0.10;
-/// A direction that is in flight for so much of the phase loads the device it shares.
-const IN_FLIGHT_SHARE_MIN: f64 = 0.5;
-/// A thread that is idle for more than this bounds nobody.
-const IDLE_SHARE_MAX: f64 = 0.4;
 
 /// Judges each of `phases` that took long enough. `sample_ns` is the time the sample took.
 #[must_use]
@@ -154,7 +150,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
     let long = phases.iter().filter(|phase| phase.wall_ns >= JUDGED_NS_MIN);
     long.map(|phase| match phase.name.as_str() {
         "distribute" => {
-            let shape = Shape {
+            let shape = follow::Shape {
                 source: &[Stage::Read],
                 workers: &[Stage::Cut, Stage::Map, Stage::Partition],
                 drain: &[Stage::Spill],
@@ -166,7 +162,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
             shape.judge(phase)
         }
         _ => {
-            let shape = Shape {
+            let shape = follow::Shape {
                 source: &[Stage::Load, Stage::Merge],
                 workers: &[Stage::Sort, Stage::Reduce],
                 drain: &[Stage::Write],
@@ -330,222 +326,6 @@ impl Verdict {
     }
 }
 
-/// Who does what in a phase.
-struct Shape<'a> {
-    source: &'a [Stage],
-    workers: &'a [Stage],
-    drain: &'a [Stage],
-    from: &'a End,
-    to: &'a End,
-    core_count: u64,
-    sample_ns: u64,
-}
-
-impl Shape<'_> {
-    fn judge(&self, phase: &Phase) -> Verdict {
-        let source = sum(phase, self.source);
-        let workers = sum(phase, self.workers);
-        let drain = sum(phase, self.drain);
-        let bound_by = self.bound_by(phase, &source, &workers, &drain);
-        let wall = phase.wall_ns;
-        let streams = |end: &End, in_flight_ns: u64| match end.is_stream {
-            true => wall,
-            false => in_flight_ns,
-        };
-        let read_bytes = sum(phase, &self.source[..1]).bytes_in;
-        let all = Rates {
-            read_bytes_per_s: per_second(read_bytes, streams(self.from, reading_ns(&source))),
-            write_bytes_per_s: per_second(drain.bytes_out, streams(self.to, writing_ns(&drain))),
-        };
-        let (reads, writes) = bound_by.directions();
-        let mut verdict = Verdict {
-            phase: phase.name.clone(),
-            wall_ns: wall,
-            rates: Rates {
-                read_bytes_per_s: if reads { all.read_bytes_per_s } else { 0 },
-                write_bytes_per_s: if writes { all.write_bytes_per_s } else { 0 },
-            },
-            bound_by,
-            probe: None,
-            share_percent: None,
-            evidence: self.evidence(phase),
-            sentence: String::new(),
-        };
-        verdict.sentence = verdict.words();
-        verdict
-    }
-
-    /// Follows the waits, from the workers to whom they waited for.
-    fn bound_by(
-        &self,
-        phase: &Phase,
-        source: &StageMetrics,
-        workers: &StageMetrics,
-        drain: &StageMetrics,
-    ) -> BoundBy {
-        // Who waits for the turn of another worker waits for what that one waits for.
-        let own_ns = workers.all_ns() - workers.wait_output_ns;
-        let for_source = share(workers.wait_input_ns, own_ns);
-        let for_drain = share(workers.wait_memory_ns + workers.finished_ns, own_ns);
-        if for_source + for_drain < WAIT_SHARE_MIN {
-            return self.cpu(phase, self.workers);
-        }
-        let followed = if for_source >= for_drain {
-            self.behind_source(phase, source, workers, drain)
-        } else {
-            self.behind_drain(phase, source, workers, drain)
-        };
-        followed.unwrap_or_else(
-            || match 1.0 - for_source - for_drain > 1.0 - IDLE_SHARE_MAX {
-                true => self.cpu(phase, self.workers),
-                false => BoundBy::Turns,
-            },
-        )
-    }
-
-    /// The workers waited for input. None where the source cannot have been the cause.
-    fn behind_source(
-        &self,
-        phase: &Phase,
-        source: &StageMetrics,
-        workers: &StageMetrics,
-        drain: &StageMetrics,
-    ) -> Option<BoundBy> {
-        // A unit that the loader merges is counted under the workers' stages while it is written.
-        let elsewhere_ns = phase.wall_ns.saturating_sub(source.all_ns());
-        let work_ns = source.work_ns + elsewhere_ns;
-        let per_worker_ns = workers.wait_input_ns / workers.worker_count.max(1);
-        if source.wait_memory_ns > source.wait_device_ns.max(work_ns) {
-            if 2 * self.sample_ns > per_worker_ns {
-                let path = self.from.name.clone();
-                return Some(BoundBy::Sample { path });
-            }
-            // Only where both waits do not fit beside each other did they wait at the same time.
-            let both_ns = (source.wait_memory_ns + per_worker_ns).saturating_sub(phase.wall_ns);
-            let stage = costliest(phase, self.source, |stage| stage.wait_memory_ns);
-            return (share(both_ns, phase.wall_ns) > WAIT_SHARE_MIN)
-                .then_some(BoundBy::Memory { stage });
-        }
-        if share(source.wait_device_ns + work_ns, phase.wall_ns) < 1.0 - IDLE_SHARE_MAX {
-            return None;
-        }
-        if source.wait_device_ns < work_ns {
-            return Some(self.cpu(phase, self.source));
-        }
-        if self.from.is_stream {
-            let name = self.from.name.clone();
-            return Some(BoundBy::InputStream { name });
-        }
-        if costliest(phase, self.source, |stage| stage.wait_device_ns) == Stage::Merge {
-            return Some(BoundBy::ReadAndWrite {
-                read_path: self.from.name.clone(),
-                write_path: self.from.name.clone(),
-            });
-        }
-        Some(
-            match self.share_a_device() && is_busy(writing_ns(drain), phase) {
-                true => self.both(),
-                false => BoundBy::Read {
-                    path: self.from.name.clone(),
-                },
-            },
-        )
-    }
-
-    /// The workers waited for memory that the drain had, or for its end. None as above.
-    fn behind_drain(
-        &self,
-        phase: &Phase,
-        source: &StageMetrics,
-        workers: &StageMetrics,
-        drain: &StageMetrics,
-    ) -> Option<BoundBy> {
-        if share(drain.wait_device_ns + drain.work_ns, phase.wall_ns) < 1.0 - IDLE_SHARE_MAX {
-            // One worker was behind the others, or nobody had a buffer.
-            if workers.finished_ns > workers.wait_memory_ns {
-                return Some(self.cpu(phase, self.workers));
-            }
-            return None;
-        }
-        if drain.wait_device_ns < drain.work_ns {
-            return Some(self.cpu(phase, self.drain));
-        }
-        if self.to.is_stream {
-            let name = self.to.name.clone();
-            return Some(BoundBy::OutputStream { name });
-        }
-        let reads = source.bytes_in > 0 && is_busy(reading_ns(source), phase);
-        Some(match self.share_a_device() && reads {
-            true => self.both(),
-            false => BoundBy::Write {
-                path: self.to.name.clone(),
-            },
-        })
-    }
-
-    fn cpu(&self, phase: &Phase, stages: &[Stage]) -> BoundBy {
-        let stage = costliest(phase, stages, |stage| stage.work_ns);
-        let totals = sum(phase, &[stage]);
-        BoundBy::Cpu {
-            stage,
-            worker_count: totals.worker_count,
-            core_count: self.core_count,
-            core_percent: percent(phase.cpu_ns, work_ns(phase)).min(100),
-            work_ns_per_gb: (totals.bytes_in > 0)
-                .then(|| per_second(totals.work_ns, totals.bytes_in)),
-        }
-    }
-
-    fn share_a_device(&self) -> bool {
-        let (from, to) = (self.from, self.to);
-        !from.is_stream && !to.is_stream && from.device.is_some() && from.device == to.device
-    }
-
-    fn both(&self) -> BoundBy {
-        BoundBy::ReadAndWrite {
-            read_path: self.from.name.clone(),
-            write_path: self.to.name.clone(),
-        }
-    }
-
-    fn evidence(&self, phase: &Phase) -> Vec<String> {
-        let mut out = Vec::new();
-        for stages in [self.source, self.workers, self.drain] {
-            let totals = sum(phase, stages);
-            let all_ns = totals.all_ns();
-            if all_ns == 0 {
-                continue;
-            }
-            let names: Vec<String> = stages
-                .iter()
-                .filter(|stage| sum(phase, &[**stage]).all_ns() > 0)
-                .map(|stage| name(*stage))
-                .collect();
-            let states = [
-                (totals.work_ns, "working"),
-                (totals.wait_input_ns, "waiting for input"),
-                (totals.wait_output_ns, "waiting for its place in the output"),
-                (totals.wait_memory_ns, "waiting for memory"),
-                (totals.wait_device_ns, "waiting for its file or stream"),
-                (totals.finished_ns, "done before the others"),
-            ];
-            let told: Vec<String> = states
-                .iter()
-                .filter(|(ns, _)| ns * 100 >= all_ns)
-                .map(|(ns, what)| format!("{} {what}", text::percent(share(*ns, all_ns))))
-                .collect();
-            out.push(format!("{}: {}", names.join(", "), told.join(", ")));
-        }
-        out.push(format!(
-            "processors: {:.1} of {} used by this process, whose threads worked for {:.1}",
-            share(phase.cpu_ns, phase.wall_ns),
-            self.core_count,
-            share(work_ns(phase), phase.wall_ns),
-        ));
-        out
-    }
-}
-
 impl BoundBy {
     /// Whether reads, and whether writes, are what it is about.
     fn directions(&self) -> (bool, bool) {
@@ -560,55 +340,6 @@ impl BoundBy {
             | Self::Turns => (false, false),
         }
     }
-}
-
-/// The work of all threads of a phase.
-fn work_ns(phase: &Phase) -> u64 {
-    phase.stages.iter().map(|stage| stage.metrics.work_ns).sum()
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    part as f64 / whole.max(1) as f64
-}
-
-fn percent(part: u64, whole: u64) -> u64 {
-    (share(part, whole) * 100.0).round() as u64
-}
-
-/// Whether something was in flight for most of the phase.
-fn is_busy(in_flight_ns: u64, phase: &Phase) -> bool {
-    share(in_flight_ns, phase.wall_ns) >= IN_FLIGHT_SHARE_MIN
-}
-
-/// How long a source had reads in flight: it waits for memory only when it has none.
-fn reading_ns(source: &StageMetrics) -> u64 {
-    source.all_ns() - source.wait_memory_ns - source.finished_ns
-}
-
-/// How long a drain had writes in flight: it waits for input only when it has none.
-fn writing_ns(drain: &StageMetrics) -> u64 {
-    drain.all_ns() - drain.wait_input_ns - drain.finished_ns
-}
-
-fn costliest(phase: &Phase, stages: &[Stage], cost: impl Fn(&StageMetrics) -> u64) -> Stage {
-    let most = stages
-        .iter()
-        .max_by_key(|stage| cost(&sum(phase, &[**stage])));
-    *most.expect("a thread runs at least one stage")
-}
-
-/// What these stages did together; workers of several stages are the same threads.
-fn sum(phase: &Phase, stages: &[Stage]) -> StageMetrics {
-    let mut totals = StageMetrics::default();
-    for report in &phase.stages {
-        if !stages.contains(&report.stage) {
-            continue;
-        }
-        let worker_count = totals.worker_count.max(report.metrics.worker_count);
-        totals.merge(&report.metrics);
-        totals.worker_count = worker_count;
-    }
-    totals
 }
 
 fn name(stage: Stage) -> String {
