@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sortmill::report::Report;
 use sortmill::verdict::{BoundBy, Verdict, longest};
 
-use crate::sort::{caught, finish, is_root, sort, stderr, words};
+use crate::sort::{caught, finish, is_root, run_badly, run_well, sort, stderr, words};
 use crate::{PROGRAM, Scratch};
 
 /// What a slow disk or stream gets through: far less than the slowest processor sorts.
@@ -341,6 +341,64 @@ fn keys_that_are_long_and_alike() {
         "{}",
         report.details()
     );
+}
+
+#[test]
+fn two_reports_tell_what_changed() {
+    let scratch = Scratch::new("verdict-two");
+    std::fs::write(scratch.path("in"), records(600_000)).unwrap();
+    let flags = "--format fixed:100 --key 0:10 --threads 1 --no-probe -T {} -o {}out";
+    for (memory, report) in [("40MiB", "little"), ("200MiB", "much")] {
+        let line = format!("{flags} --memory {memory} --report {{}}{report} {{}}in");
+        run_well(sort(words(&scratch, &line)));
+    }
+    let report = |names: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.arg("report");
+        command.args(names.iter().map(|name| scratch.path(name)));
+        let output = run_well(caught(command));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = report(&["little", "much"]);
+    println!("{told}");
+    let line = |told: &str, name: &str| -> Vec<String> {
+        let found = told
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        let found = found.unwrap_or_else(|| panic!("no line on {name}"));
+        found.split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(
+        line(&told, "memory limit")[2..],
+        ["40.0", "MiB", "200.0", "MiB"]
+    );
+    let written = line(&told, "temporary written");
+    assert_eq!(
+        written[written.len() - 3..],
+        ["0", "B", "0.00"],
+        "{written:?}"
+    );
+    assert!(told.contains("first: sorted 57.2 MiB in "), "{told}");
+    // The other way round, and with itself.
+    let back = report(&["much", "little"]);
+    assert_eq!(
+        line(&back, "memory limit")[2..],
+        ["200.0", "MiB", "40.0", "MiB"]
+    );
+    assert_eq!(line(&back, "temporary written").last().unwrap(), "-");
+    let same = report(&["much", "much"]);
+    assert!(same.ends_with(
+        "\n0 more numbers changed by less than 1 % of the longer time or the larger bytes\n"
+    ));
+    assert!(
+        !same.contains("most first") && !same.contains("set up"),
+        "{same}"
+    );
+    let mut command = Command::new(PROGRAM);
+    command
+        .arg("report")
+        .args([scratch.path("much"), scratch.path("none")]);
+    run_badly(caught(command), &["none: reading the report: No such file"]);
 }
 
 /// Moves pieces no faster than a slow disk, until one is empty or there are no more. Answers their bytes.

@@ -1,4 +1,4 @@
-//! Follows the waits of one phase, from the workers to whom they waited for.
+//! Follows the waits of one phase, from the workers to whom they waited for. Pure; no I/O.
 
 use super::{BoundBy, End, Rates, Verdict, name, per_second};
 use crate::metrics::{Stage, StageMetrics};
@@ -97,7 +97,7 @@ impl Shape<'_> {
         let work_ns = source.work_ns + elsewhere_ns;
         let per_worker_ns = workers.wait_input_ns / workers.worker_count.max(1);
         if source.wait_memory_ns > source.wait_device_ns.max(work_ns) {
-            if 2 * self.sample_ns > per_worker_ns {
+            if 2 * self.sample_ns > phase.wall_ns {
                 let path = self.from.name.clone();
                 return Some(BoundBy::Sample { path });
             }
