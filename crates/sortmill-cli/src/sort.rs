@@ -86,6 +86,15 @@ pub struct Sort {
     /// Write the report to FILE as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+
+    /// Once the output has its name, measure for two seconds what the device that bound the job does alone,
+    /// so that the verdict can tell its share. Default: with -v, and after jobs of a minute or more
+    #[arg(long, overrides_with = "no_probe")]
+    probe: bool,
+
+    /// Do not
+    #[arg(long)]
+    no_probe: bool,
 }
 
 impl Sort {
@@ -145,6 +154,11 @@ impl Sort {
         job.skip_bad = self.skip_bad;
         job.until = self.until;
         job.trace = self.trace.as_ref().map(|_| Arc::default());
+        job.probe = match (self.probe || self.verbose, self.no_probe) {
+            (_, true) => Some(false),
+            (true, _) => Some(true),
+            _ => None,
+        };
         job
     }
 }

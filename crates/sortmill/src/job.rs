@@ -72,6 +72,9 @@ pub struct Job {
     pub trace: Option<Arc<Trace>>,
     /// Sizes that tests shrink so that a small job goes the whole way.
     pub tuning: Tuning,
+    /// Measure, once the job is done, what the device that bound it does alone; `None` means: if the job took
+    /// so long that it hardly counts.
+    pub probe: Option<bool>,
     /// Called at each stage border, to plant faults.
     #[cfg(feature = "tamper")]
     pub tamper: Option<crate::tamper::Tamper>,
@@ -124,6 +127,7 @@ impl Job {
             until: None,
             trace: None,
             tuning: Tuning::default(),
+            probe: None,
             #[cfg(feature = "tamper")]
             tamper: None,
         }

@@ -8,6 +8,7 @@ pub mod block;
 pub mod check;
 pub mod chunks;
 pub mod commit;
+pub mod compare;
 pub mod error;
 pub mod fingerprint;
 pub mod gen_records;
@@ -29,5 +30,6 @@ pub mod tamper;
 pub mod temp;
 pub mod text;
 pub mod trace;
+pub mod verdict;
 
 pub use sortmill_io as io;

@@ -160,7 +160,8 @@ impl StageMetrics {
             + self.finished_ns
     }
 
-    fn merge(&mut self, other: &Self) {
+    /// Adds what others did.
+    pub fn merge(&mut self, other: &Self) {
         self.worker_count += other.worker_count;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;

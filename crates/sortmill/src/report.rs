@@ -8,6 +8,7 @@ use crate::fingerprint::Fingerprint;
 use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
 use crate::plan::Plan;
 use crate::text;
+use crate::verdict::{self, Verdict};
 
 /// The report of one job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,6 +48,12 @@ pub struct Report {
     pub verified: bool,
     /// The plan.
     pub plan: Plan,
+    /// What bound each phase.
+    #[serde(default)]
+    pub verdicts: Vec<Verdict>,
+    /// Time spent, beside `wall_ns`, to measure what the device that bound the job does alone.
+    #[serde(default)]
+    pub probe_ns: u64,
 }
 
 /// Where direct I/O was used.
@@ -332,6 +339,9 @@ impl Report {
             }
         }
         let _ = writeln!(out, "{}", self.proof());
+        if let Some(verdict) = verdict::longest(&self.verdicts) {
+            let _ = writeln!(out, "{}", verdict.sentence);
+        }
     }
 
     /// What was found to hold.
@@ -366,6 +376,22 @@ impl Report {
                 format!("checked: {records} records were cut out and as many are in partitions")
             }
         }
+    }
+
+    /// What each phase's verdict was concluded from.
+    fn evidence(&self) -> String {
+        let mut out = String::new();
+        for verdict in &self.verdicts {
+            let _ = writeln!(out, "\n{}", verdict.sentence);
+            for told in &verdict.evidence {
+                let _ = writeln!(out, "  {told}");
+            }
+        }
+        if self.probe_ns > 0 {
+            let took = text::seconds(self.probe_ns);
+            let _ = writeln!(out, "\nmeasuring what a device does alone took {took} more");
+        }
+        out
     }
 
     /// Everything, for `sortmill report`.
@@ -421,7 +447,7 @@ impl Report {
             text::bytes(partitions.bytes_max),
             text::bytes(partitions.bytes_median)
         );
-        out
+        out + &self.evidence()
     }
 }
 

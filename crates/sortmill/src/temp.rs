@@ -121,6 +121,12 @@ impl<'a> Temp<'a> {
         folder.join(SPILL)
     }
 
+    /// The temporary file, if it is there.
+    #[must_use]
+    pub fn spilled(&self) -> Option<Arc<File>> {
+        lock(&self.made).as_ref()?.spill.clone()
+    }
+
     /// Removes the temporary file: all of it has been read. It goes when nobody else has it open, and to
     /// tell a device what is free takes it a while (0.2 s per GB on one that was measured), better while
     /// the last units are sorted than after them.

@@ -49,6 +49,12 @@ pub fn time_each(ns: u64, count: f64) -> String {
     }
 }
 
+/// `0.963` as `96 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// `1234567` as `1,234,567`.
 #[must_use]
 pub fn count(value: u64) -> String {

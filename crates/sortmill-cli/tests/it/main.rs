@@ -4,6 +4,7 @@ mod check;
 mod generate;
 mod memory;
 mod sort;
+mod verdict;
 
 use std::path::{Path, PathBuf};
 

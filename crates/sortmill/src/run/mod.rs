@@ -5,6 +5,8 @@
 
 mod border;
 mod distribute;
+mod judge;
+mod probe;
 mod sorting;
 mod until;
 
@@ -25,6 +27,7 @@ use crate::partitions::Counts;
 use crate::plan::{Inputs, Plan};
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, Phase, Report};
+use crate::run::judge::Judged;
 use crate::run::sorting::Sorted;
 use crate::stage::read::{ReadTotals, Source, sample_records};
 use crate::stage::write::Target;
@@ -267,6 +270,7 @@ fn sort_inner(
         chunk_pool,
         block_pool,
         temp: &temp,
+        began_ns,
     };
 
     let prepared_ns = os.now_ns();
@@ -310,17 +314,8 @@ fn sort_inner(
         }
         uncommitted.commit(stop)?;
     }
-    temp.remove();
-    let ended_ns = os.now_ns();
+    let committed_ns = os.now_ns();
     let usage = os.usage();
-    if let Some(trace) = &job.trace {
-        trace.phase("prepare", began_ns, prepared_ns);
-        trace.phase("distribute", prepared_ns, distributed_ns);
-        if job.reaches(Stage::Load) {
-            trace.phase("sort", distributed_ns, sorted_ns);
-        }
-        trace.phase("commit", sorted_ns, ended_ns);
-    }
     let phase =
         |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
     let mut phases = vec![
@@ -344,13 +339,38 @@ fn sort_inner(
         None => sorted.written.bytes,
         Some(_) => 0,
     };
+    let judged = target.as_ref().map_or_else(Judged::default, |target| {
+        judge::judge(&judge::Done {
+            shared: &shared,
+            sources: &sources,
+            output: &output,
+            target,
+            phases: &phases,
+            output_bytes,
+            wall_ns: committed_ns - began_ns,
+            sample_ns: distributed.sample_ns,
+            commit_ns: committed_ns - sorted_ns,
+        })
+    });
+    temp.remove();
+    // What the probe took is not the job's.
+    let ended_ns = os.now_ns() - judged.probe_ns;
+    let usage = os.usage();
+    if let Some(trace) = &job.trace {
+        trace.phase("prepare", began_ns, prepared_ns);
+        trace.phase("distribute", prepared_ns, distributed_ns);
+        if job.reaches(Stage::Load) {
+            trace.phase("sort", distributed_ns, sorted_ns);
+        }
+        trace.phase("commit", sorted_ns, ended_ns);
+    }
     Ok(Report {
         version: 1,
         until: job.until,
         back_end: os.name().to_owned(),
         direct_io: direct_io(&sources, target.as_ref()),
         wall_ns: ended_ns - began_ns,
-        cpu_ns: usage.cpu_ns - usage_before.cpu_ns,
+        cpu_ns: usage.cpu_ns - usage_before.cpu_ns - judged.probe_usage.cpu_ns,
         phases,
         sample_ns: distributed.sample_ns,
         commit_ns: ended_ns - sorted_ns,
@@ -364,8 +384,10 @@ fn sort_inner(
             output_written: sorted.written_bytes,
             output: output_bytes,
             lower_bound: plan.lower_bound_bytes(distributed.read.bytes, output_bytes),
-            kernel_read: usage.read_bytes - usage_before.read_bytes,
-            kernel_written: usage.write_bytes - usage_before.write_bytes,
+            kernel_read: usage.read_bytes - usage_before.read_bytes - judged.probe_usage.read_bytes,
+            kernel_written: usage.write_bytes
+                - usage_before.write_bytes
+                - judged.probe_usage.write_bytes,
         },
         memory: shared.memory(usage.resident_bytes_peak),
         partitions: sorted.partitions(&distributed.counts),
@@ -384,6 +406,8 @@ fn sort_inner(
             .collect(),
         verified: plan.verify,
         plan,
+        verdicts: judged.verdicts,
+        probe_ns: judged.probe_ns,
     })
 }
 
@@ -430,6 +454,8 @@ pub struct Shared<'a> {
     /// Partitions in memory.
     pub(crate) block_pool: Pool,
     temp: &'a Temp<'a>,
+    /// When the job began.
+    began_ns: u64,
 }
 
 impl Shared<'_> {

@@ -10,6 +10,7 @@ use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{File, Table};
 
 use super::distribute::{guarded, join};
+use super::judge;
 use super::until::{discard, received_bytes};
 use super::{Shared, border};
 use crate::error::{Error, ErrorKind, Result};
@@ -161,7 +162,11 @@ pub fn sort(
             let result = guarded(stop, || {
                 let done = load_all(&phase, units, file.as_ref(), &loaded, &mut meter)?;
                 drop(file);
-                shared.temp.remove_spill();
+                // The probe of a long job writes to it; some of the job is still to come.
+                let so_far_ns = os.now_ns() - shared.began_ns;
+                if !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
+                    shared.temp.remove_spill();
+                }
                 meter.lap(Stage::Load, State::Work);
                 Ok(done)
             });

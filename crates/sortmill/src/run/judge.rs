@@ -1,0 +1,132 @@
+//! Names the ends of a job, has its phases judged, and measures what the device that bound one does alone.
+
+use sortmill_io::Os;
+use sortmill_io::os::{Kind, Usage};
+
+use super::{Shared, Where, probe};
+use crate::report::Phase;
+use crate::stage::read::Source;
+use crate::stage::write::Target;
+use crate::verdict::{self, End, Ends, Verdict};
+
+/// Jobs that take at least so long are probed unless told otherwise: the probe adds less than 4 %.
+const PROBED_NS_MIN: u64 = 60_000_000_000;
+
+/// What is judged, once the output is committed and before the temporary file is removed.
+pub struct Done<'a> {
+    pub shared: &'a Shared<'a>,
+    pub sources: &'a [Source],
+    pub output: &'a Where,
+    pub target: &'a Target,
+    pub phases: &'a [Phase],
+    pub output_bytes: u64,
+    pub wall_ns: u64,
+    pub sample_ns: u64,
+    pub commit_ns: u64,
+}
+
+/// What was found, and what finding it cost, which is not the job's.
+#[derive(Default)]
+pub struct Judged {
+    pub verdicts: Vec<Verdict>,
+    pub probe_ns: u64,
+    pub probe_usage: Usage,
+}
+
+pub fn judge(done: &Done<'_>) -> Judged {
+    let (os, plan) = (done.shared.os, done.shared.plan);
+    let too_short = |ns: u64| ns < verdict::JUDGED_NS_MIN;
+    if too_short(done.commit_ns) && done.phases.iter().all(|phase| too_short(phase.wall_ns)) {
+        return Judged::default();
+    }
+    let ends = ends(done);
+    let mut verdicts = verdict::judge(done.phases, &ends, done.sample_ns);
+    verdicts.extend(verdict::judge_commit(
+        done.commit_ns,
+        done.output_bytes,
+        plan.verify,
+        &ends.output,
+    ));
+    if !is_probed(done.shared, done.wall_ns) {
+        return Judged {
+            verdicts,
+            ..Judged::default()
+        };
+    }
+    let (began_ns, before) = (os.now_ns(), os.usage());
+    probe::probe(done, &mut verdicts);
+    let after = os.usage();
+    Judged {
+        verdicts,
+        probe_ns: os.now_ns() - began_ns,
+        probe_usage: Usage {
+            cpu_ns: after.cpu_ns - before.cpu_ns,
+            read_bytes: after.read_bytes - before.read_bytes,
+            write_bytes: after.write_bytes - before.write_bytes,
+            resident_bytes_peak: after.resident_bytes_peak,
+        },
+    }
+}
+
+/// Whether a job that has taken `wall_ns` so far will be probed: then its temporary file is still needed.
+pub fn is_probed(shared: &Shared<'_>, wall_ns: u64) -> bool {
+    shared.job.probe.unwrap_or(wall_ns >= PROBED_NS_MIN)
+}
+
+fn ends(done: &Done<'_>) -> Ends {
+    let os = done.shared.os;
+    let temp = done.shared.temp.base();
+    Ends {
+        input: input(os, done.sources),
+        temp: End {
+            name: temp.display().to_string(),
+            is_stream: false,
+            device: os.meta_at(temp).ok().map(|meta| meta.identity.0),
+        },
+        output: output(os, done),
+        core_count: os.machine().cores as u64,
+    }
+}
+
+fn input(os: &dyn Os, sources: &[Source]) -> End {
+    // What a job reads as a stream may be a file all the same: one that was redirected, or the kernel's own.
+    let metas: Vec<_> = sources
+        .iter()
+        .filter_map(|source| os.meta(&source.file).ok())
+        .collect();
+    let is_stream = metas.iter().any(|meta| meta.kind == Kind::Stream);
+    let device = metas.first().map(|meta| meta.identity.0);
+    let one_device = metas.iter().all(|meta| Some(meta.identity.0) == device);
+    let first = sources.first().map_or_else(String::new, |source| {
+        stream_name(&source.file.path, "input")
+    });
+    End {
+        name: match sources.len() {
+            0 | 1 => first,
+            count => format!("{first} and {} more", count - 1),
+        },
+        is_stream,
+        device: device.filter(|_| one_device && !is_stream),
+    }
+}
+
+fn output(os: &dyn Os, done: &Done<'_>) -> End {
+    let (Target::File(file, _) | Target::Stream(file)) = done.target;
+    let meta = os.meta(file).ok();
+    End {
+        name: match done.output {
+            Where::NewFile(new_file) => new_file.path.display().to_string(),
+            Where::InPlace(path) => path.display().to_string(),
+            Where::Stdout | Where::Nowhere => stream_name(&file.path, "output"),
+        },
+        is_stream: meta.as_ref().is_some_and(|meta| meta.kind == Kind::Stream),
+        device: meta.map(|meta| meta.identity.0),
+    }
+}
+
+fn stream_name(path: &std::path::Path, which: &str) -> String {
+    match path.as_os_str() == "-" {
+        true => format!("standard {which}"),
+        false => path.display().to_string(),
+    }
+}
