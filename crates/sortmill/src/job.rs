@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::batch::Records;
+use crate::disk::Figures;
 use crate::order::{Format, KeyPart};
 
 /// Where records come from.
@@ -63,6 +64,8 @@ pub struct Job {
     pub map: Option<MapFn>,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
+    /// What was measured of the disk that temporary files go to; `None` plans for one that is unknown.
+    pub disk: Option<Figures>,
     /// Sizes that tests shrink so that a small job goes the whole way.
     pub tuning: Tuning,
     /// Called at each stage border, to plant faults.
@@ -103,6 +106,7 @@ impl Job {
             equal_keys_meet: false,
             map: None,
             reduce: None,
+            disk: None,
             tuning: Tuning::default(),
             #[cfg(feature = "tamper")]
             tamper: None,

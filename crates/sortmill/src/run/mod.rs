@@ -64,16 +64,25 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     if matches!(output, Where::Stdout | Where::InPlace(_)) {
         plan.verify = false;
     }
-    let temp = match &job.temp {
-        Some(temp) => temp.clone(),
-        None => default_temp(os, &output),
-    };
     Ok(Prepared {
         plan,
-        temp,
+        temp: temp_of(job, os, &output),
         sources,
         output,
     })
+}
+
+/// The folder that temporary files of `job` go to: for whoever knows something of its disk.
+///
+/// # Errors
+/// An output that cannot be found.
+pub fn temp_folder(job: &Job, os: &dyn Os) -> Result<PathBuf> {
+    Ok(temp_of(job, os, &find_output(job, os)?))
+}
+
+fn temp_of(job: &Job, os: &dyn Os, output: &Where) -> PathBuf {
+    let asked = job.temp.clone();
+    asked.unwrap_or_else(|| default_temp(os, output))
 }
 
 fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
