@@ -191,7 +191,10 @@ fn rates(folders: &[usize], spread: Spread) -> String {
     let (median, least, most) = (rate(spread.median), rate(spread.least), rate(spread.most));
     // The unit is said once.
     let least = least.split(' ').next().unwrap_or_default();
-    format!("{median} ({least} - {})", most.split(' ').next().unwrap_or_default())
+    format!(
+        "{median} ({least} - {})",
+        most.split(' ').next().unwrap_or_default()
+    )
 }
 
 fn rate(bytes_per_s: u64) -> String {

@@ -441,11 +441,13 @@ fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<u64> {
         .iter()
         .map(|setting| setting.in_flight_bytes());
     let needed = in_flight.max().unwrap_or(0);
-    let bytes = align_down(bench.file_bytes.unwrap_or(USUAL_BYTES.min(least / 4)));
-    if bytes > least || (bench.file_bytes.is_none() && bytes < needed) {
+    // A quarter leaves room to others, but what is in flight must fit.
+    let usual = USUAL_BYTES.min(least / 4).max(needed);
+    let bytes = align_down(bench.file_bytes.unwrap_or(usual));
+    if bytes > least {
         let cause = format!(
             "two files of {} are needed here, and {} are free for each",
-            text::bytes(bytes.max(needed)),
+            text::bytes(bytes),
             text::bytes(least)
         );
         return Err(Error::new(ErrorKind::Space, DOING, cause)

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sortmill::disk::Figures;
 use sortmill::error::Error;
 use sortmill::io::sim::Sim;
 use sortmill::io::{Host, Os, RingKind};
@@ -76,6 +77,7 @@ struct Case {
     memory_bytes: u64,
     threads: usize,
     tuning: Tuning,
+    disk: Option<Figures>,
     equal_keys_meet: bool,
     map: Option<MapFn>,
     reduce: Option<ReduceFn>,
@@ -100,6 +102,7 @@ impl Case {
             memory_bytes: 1 << 20,
             threads: 2,
             tuning: SMALL,
+            disk: None,
             equal_keys_meet: false,
             map: None,
             reduce: None,
@@ -124,6 +127,7 @@ impl Case {
         job.threads = Some(self.threads);
         job.temp = Some(temp.to_owned());
         job.tuning = self.tuning;
+        job.disk.clone_from(&self.disk);
         job.equal_keys_meet = self.equal_keys_meet;
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);
