@@ -26,16 +26,24 @@ fi
 cargo build --release -p sortmill-cli
 mkdir -p "$folder"
 results=$(mktemp -d)
-pages_before=$(cat "$pages")
-trap 'echo "$pages_before" >"$pages"; rm -rf "$results" "$folder"/fio-read "$folder"/fio-write; rmdir "$folder" 2>/dev/null || true' EXIT
+# Added and taken away again, not set: somebody else may have reserved some meanwhile.
+add_pages() {
+	local wanted=$(($(cat "$pages") + $1))
+	echo $((wanted > 0 ? wanted : 0)) >"$pages"
+}
+# Two jobs with all their requests, and some to spare.
+add_pages 128
+trap 'add_pages -128; rm -rf "$results" "$folder"/fio-read "$folder"/fio-write; rmdir "$folder" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM
-# Two jobs with all their requests, and some to spare; fio wants its sizes as 4m.
+# fio wants its sizes as 4M.
 fio_block=${block%iB} fio_file=${file%iB}
-echo $((pages_before + 128)) >"$pages"
 
 fio_run() {
 	fio --output-format=json --direct=1 --ioengine=io_uring --mem=mmaphuge --bs="$fio_block" \
-		--iodepth="$depth" --directory="$folder" --size="$fio_file" "$@"
+		--iodepth="$depth" --directory="$folder" --size="$fio_file" "$@" || {
+		echo "disk_vs_fio: fio failed; does another benchmark take its huge pages ($pages) away?" >&2
+		return 2
+	}
 }
 timed=(--time_based "--ramp_time=$(python3 -c "print(int($seconds * 250))")ms" "--runtime=${seconds}s")
 fio_round() {
