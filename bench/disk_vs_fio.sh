@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Whether `sortmill bench disk` says what fio says: the same size, depth, file length and time, direct,
-# io_uring, buffers in huge pages. In each round fio runs before and after ours, because disks drift, and ours
-# is compared with the mean of the two; what counts is the median of the rounds.
+# io_uring, buffers in huge pages, for which glibc asks as our pools do (2.35 or later; --mem=mmaphuge would
+# need pages reserved for the whole machine). In each round fio runs before and after ours, because disks
+# drift, and ours is compared with the mean of the two; what counts is the median of the rounds.
 #   ROUNDS=5 SECONDS_EACH=1 BLOCK=4MiB DEPTH=8 FILE=256MiB bench/disk_vs_fio.sh [DIR]
 # Files go to DIR (default large/fio, which git ignores) and are deleted at the end. Raw results are appended
-# to bench/runs/<date>-<commit>-disk-vs-fio.csv. Needs root for the huge pages, fio and Python 3.11.
+# to bench/runs/<date>-<commit>-disk-vs-fio.csv. Needs fio and Python 3.11.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-1} block=${BLOCK:-4MiB} depth=${DEPTH:-8} file=${FILE:-256MiB}
 folder=${1:-large/fio}
 sortmill=target/release/sortmill
-pages=/proc/sys/vm/nr_hugepages
 
 for needed in fio python3; do
 	if ! command -v "$needed" >/dev/null; then
@@ -19,31 +19,17 @@ for needed in fio python3; do
 		exit 2
 	fi
 done
-if ! [ -w "$pages" ]; then
-	echo "disk_vs_fio: huge pages cannot be reserved; without them fio is no measure. Run it as root." >&2
-	exit 2
-fi
 cargo build --release -p sortmill-cli
 mkdir -p "$folder"
 results=$(mktemp -d)
-# Added and taken away again, not set: somebody else may have reserved some meanwhile.
-add_pages() {
-	local wanted=$(($(cat "$pages") + $1))
-	echo $((wanted > 0 ? wanted : 0)) >"$pages"
-}
-# Two jobs with all their requests, and some to spare.
-add_pages 128
-trap 'add_pages -128; rm -rf "$results" "$folder"/fio-read "$folder"/fio-write; rmdir "$folder" 2>/dev/null || true' EXIT
+trap 'rm -rf "$results" "$folder"/fio-read "$folder"/fio-write; rmdir "$folder" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM
 # fio wants its sizes as 4M.
 fio_block=${block%iB} fio_file=${file%iB}
 
 fio_run() {
-	fio --output-format=json --direct=1 --ioengine=io_uring --mem=mmaphuge --bs="$fio_block" \
-		--iodepth="$depth" --directory="$folder" --size="$fio_file" "$@" || {
-		echo "disk_vs_fio: fio failed; does another benchmark take its huge pages ($pages) away?" >&2
-		return 2
-	}
+	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 fio --output-format=json --direct=1 --ioengine=io_uring --bs="$fio_block" \
+		--iodepth="$depth" --directory="$folder" --size="$fio_file" "$@"
 }
 timed=(--time_based "--ramp_time=$(python3 -c "print(int($seconds * 250))")ms" "--runtime=${seconds}s")
 fio_round() {
