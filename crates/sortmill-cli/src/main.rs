@@ -2,8 +2,10 @@
 //!
 //! stdout is data, stderr is words. Exit 0: done; 1: compared and found out of order; 2: anything else.
 
+mod bench;
 mod check;
 mod common;
+mod disks;
 mod r#gen;
 mod report;
 mod size;
@@ -28,7 +30,15 @@ enum Command {
     #[command(subcommand)]
     Gen(Gen),
     Check(check::Check),
+    /// Measure the machine
+    #[command(subcommand)]
+    Bench(Bench),
     Report(report::Report),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    Disk(bench::Disk),
 }
 
 #[derive(Subcommand)]
@@ -42,6 +52,7 @@ fn main() -> ExitCode {
         Command::Sort(sort) => sort.run(),
         Command::Gen(Gen::Records(records)) => r#gen::run(&records),
         Command::Check(check) => check.run(),
+        Command::Bench(Bench::Disk(disk)) => disk.run(),
         Command::Report(report) => report.run(),
     };
     match result {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use sortmill::disk::Known;
 use sortmill::error::{Error, Result};
 use sortmill::io::Os;
 use sortmill::job::{Job, Output, UNTIL_STAGES};
@@ -15,6 +16,7 @@ use sortmill::report::plan_lines;
 use sortmill::run;
 
 use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals};
+use crate::disks;
 use crate::size::{self, Size};
 
 /// Sort records of files or standard input
@@ -101,13 +103,19 @@ impl Sort {
     /// Runs the command.
     pub fn run(self) -> Result<ExitCode> {
         let os = self.machine.open()?;
-        let job = self.job(&os);
+        let mut job = self.job(&os);
         let stop = stop_on_signals();
+        let temp = run::temp_folder(&job, &os)?;
+        let known = disks::known(&os, &temp);
+        if let Some(Known::Figures(figures)) = &known {
+            job.disk = Some(figures.clone());
+        }
         let prepared = run::prepare(&job, &os)?;
         let plan = format!(
-            "{}temporary folder {}\n",
+            "{}temporary folder {}\n{}",
             plan_lines(&prepared.plan),
-            prepared.temp.display()
+            prepared.temp.display(),
+            disks::advice(known.as_ref(), &os, &temp)
         );
         if self.dry_run {
             print(&plan)?;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use crate::os::{Access, File, Handle, Kind, Machine, Meta, Os, Ring, Usage};
+use crate::os::{Access, File, FileSystem, Handle, Kind, Machine, Meta, Os, Ring, Usage};
 use crate::posix::PosixRing;
 
 /// Which ring moves the bytes.
@@ -338,6 +338,21 @@ impl Os for Host {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
+    fn file_system(&self, path: &Path) -> io::Result<FileSystem> {
+        let stat = rustix::fs::statvfs(path)?;
+        let device = fs::metadata(path)?.dev();
+        Ok(FileSystem {
+            // Some file systems have no number of their own.
+            id: if stat.f_fsid == 0 {
+                device
+            } else {
+                stat.f_fsid
+            },
+            bytes_total: stat.f_blocks.saturating_mul(stat.f_frsize),
+            device: device_words(device),
+        })
+    }
+
     fn in_memory(&self, path: &Path) -> bool {
         const TMPFS_MAGIC: i64 = 0x0102_1994;
         const RAMFS_MAGIC: i64 = 0x8584_58f6;
@@ -398,6 +413,26 @@ fn meta_from(meta: &fs::Metadata) -> Meta {
         mode: meta.mode() & 0o7777,
         owner: (meta.uid(), meta.gid()),
     }
+}
+
+/// Model and size of a block device, of the whole one if it is a part of one (sysfs(5)). Its name is left
+/// out: that may change with a restart.
+fn device_words(number: u64) -> String {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let Ok(mut folder) = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")) else {
+        return String::new();
+    };
+    if folder.join("partition").exists() {
+        folder.pop();
+    }
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let (model, sectors) = (read("device/model"), read("size"));
+    match sectors.trim().parse::<u64>() {
+        Ok(sectors) => format!("{} {} bytes", model.trim(), sectors * 512),
+        Err(_) => model,
+    }
+    .trim()
+    .to_owned()
 }
 
 /// The number behind `name` in one of the kernel's `name number` lists, 0 if it is not there.

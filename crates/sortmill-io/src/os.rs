@@ -130,6 +130,18 @@ pub struct Machine {
     pub memory_bytes_total: u64,
 }
 
+/// Which file system a path lies on, and on what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileSystem {
+    /// Its own number, which outlives a restart where it comes from the file system's UUID (statfs(2),
+    /// `f_fsid`).
+    pub id: u64,
+    /// Its size.
+    pub bytes_total: u64,
+    /// Model and size of the device below it, as far as the kernel tells; empty if there is none.
+    pub device: String,
+}
+
 /// Everything outside the process. Paths are the caller's; errors are the system's, unadorned.
 pub trait Os: Send + Sync {
     /// The back end's name for reports: `io_uring`, `posix` or `sim`.
@@ -264,6 +276,11 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn space_free(&self, path: &Path) -> io::Result<u64>;
+    /// Which file system `path` lies on.
+    ///
+    /// # Errors
+    /// The system's.
+    fn file_system(&self, path: &Path) -> io::Result<FileSystem>;
     /// Whether `path` lies on a file system that is kept in memory.
     fn in_memory(&self, path: &Path) -> bool;
 

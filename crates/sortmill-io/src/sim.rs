@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::os::{
-    Access, Done, File, Handle, Kind, Machine, Meta, Next, Op, OpKind, Os, Ring, Usage,
+    Access, Done, File, FileSystem, Handle, Kind, Machine, Meta, Next, Op, OpKind, Os, Ring, Usage,
     after_transfer,
 };
 use crate::sync::{Arc, Mutex, lock};
@@ -613,6 +613,15 @@ impl Os for Sim {
     fn space_free(&self, path: &Path) -> io::Result<u64> {
         self.operation("space_free", path, None)?;
         Ok(self.space_left())
+    }
+
+    fn file_system(&self, path: &Path) -> io::Result<FileSystem> {
+        self.operation("file_system", path, None)?;
+        Ok(FileSystem {
+            id: 1,
+            bytes_total: lock(&self.state).space_bytes,
+            device: "sim".into(),
+        })
     }
 
     fn in_memory(&self, _path: &Path) -> bool {

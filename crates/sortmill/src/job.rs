@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::batch::Records;
+use crate::disk::Figures;
 use crate::metrics::Stage;
 use crate::order::{Format, KeyPart};
 use crate::trace::Trace;
@@ -70,6 +71,8 @@ pub struct Job {
     pub until: Option<Stage>,
     /// Where each thread draws what it does.
     pub trace: Option<Arc<Trace>>,
+    /// What was measured of the disk that temporary files go to; `None` plans for one that is unknown.
+    pub disk: Option<Figures>,
     /// Sizes that tests shrink so that a small job goes the whole way.
     pub tuning: Tuning,
     /// Measure, once the job is done, what the device that bound it does alone; `None` means: if the job took
@@ -126,6 +129,7 @@ impl Job {
             reduce: None,
             until: None,
             trace: None,
+            disk: None,
             tuning: Tuning::default(),
             probe: None,
             #[cfg(feature = "tamper")]

@@ -9,6 +9,7 @@ pub mod check;
 pub mod chunks;
 pub mod commit;
 pub mod compare;
+pub mod disk;
 pub mod error;
 pub mod fingerprint;
 pub mod gen_records;

@@ -10,6 +10,7 @@ use sortmill_io::os::Machine;
 
 use crate::block::record_bytes_max;
 use crate::chunks::Extent;
+use crate::disk::Figures;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::metrics::Stage;
@@ -143,6 +144,9 @@ pub struct Plan {
     pub temp_bytes: Option<u64>,
     /// How often a record goes to a device and back: 1, 2, or 3 where partitions must be merged.
     pub passes: u32,
+    /// What was measured of the temporary folder's disk, if it was: how large a block may be and how many
+    /// bytes are in flight come from it.
+    pub disk: Option<Figures>,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
     /// Read the output again before it gets its name.
@@ -151,14 +155,19 @@ pub struct Plan {
 
 const MIB: u64 = 1 << 20;
 /// Chunks are cut at multiples of this in every run: it decides places, so it does not depend on memory.
-const CHUNK_BYTES: usize = 4 << 20;
+pub(crate) const CHUNK_BYTES: usize = 4 << 20;
 const HEADROOM_BYTES: usize = 64 << 10;
-/// Bytes in flight each way. A disk that reads and writes at once divides itself by them, so they are the
-/// same for chunks and for blocks.
+/// Bytes in flight each way, of a disk that nobody measured. A disk that reads and writes at once divides
+/// itself by them, so they are the same for chunks and for blocks.
 const IN_FLIGHT_BYTES: u64 = 32 << 20;
+/// A measurement may ask for as many and no more: in flight they hold no partition.
+const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
 const BATCH_RECORDS_MAX: usize = 1 << 16;
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
+/// The largest block on a disk that nobody measured.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
+/// The largest that a measurement may ask for.
+const BLOCK_BYTES_MEASURED_MAX: u64 = 16 << 20;
 /// Near this size a partition is sorted mostly within the processor's caches.
 const PARTITION_BYTES_MAX: u64 = 32 << 20;
 /// Streams are planned as if they were this many times the memory; longer ones are divided and merged.
@@ -242,6 +251,7 @@ impl Plan {
                 _ if partition_bytes > unit_blocks_max as u64 * block => 3,
                 _ => 2,
             },
+            disk: job.disk.clone(),
             equal_keys_meet: job.equal_keys_meet,
             verify: job.verify.unwrap_or(false),
             budget,
@@ -294,7 +304,8 @@ impl Reading {
         let workers = worker_count as u64;
 
         // Raw bytes on their way in while distributing, output on its way out while sorting.
-        let chunk_depth = (IN_FLIGHT_BYTES / chunk_bytes as u64).clamp(2, 8) as usize;
+        let chunk_depth = in_flight_bytes(job) / chunk_bytes.max(CHUNK_BYTES) as u64;
+        let chunk_depth = chunk_depth.max(2) as usize;
         let chunk_count = ((limit / 8 / buffer) as usize)
             .clamp(worker_count + 2, chunk_depth + 2 * worker_count + 2);
         budget.hold("chunk and output buffers", chunk_count as u64 * buffer)?;
@@ -403,7 +414,7 @@ impl Holding {
         // that there are more than the fewest.
         let share = left / (8 * sorting.partitions_wished as u64).max(BLOCK_COUNT_MIN);
         let power = share.checked_ilog2().map_or(0, |bits| 1u64 << bits);
-        let block_bytes = power.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
+        let block_bytes = power.clamp(BLOCK_BYTES_MIN, block_bytes_max(job));
         let block_bytes = job
             .tuning
             .block_bytes
@@ -429,7 +440,7 @@ impl Holding {
             .min(block_count as usize / 4)
             .min(partition_count_max);
         // Half of the blocks below the mark are on their way, the other half waits for them or is free.
-        let low_water = (2 * IN_FLIGHT_BYTES / block_bytes).clamp(6, (block_count / 8).max(6));
+        let low_water = (2 * in_flight_bytes(job) / block_bytes).clamp(6, (block_count / 8).max(6));
         let block_depth = (low_water / 2).clamp(6, 256);
         let kept_blocks = block_count - low_water - partition_count as u64 / 2;
         Some(Self {
@@ -442,6 +453,24 @@ impl Holding {
             kept_bytes: kept_blocks * block_bytes,
         })
     }
+}
+
+/// Bytes in flight each way.
+fn in_flight_bytes(job: &Job) -> u64 {
+    job.disk.as_ref().map_or(IN_FLIGHT_BYTES, |disk| {
+        disk.in_flight_bytes.min(IN_FLIGHT_BYTES_MAX)
+    })
+}
+
+/// The largest block: a power of two, as blocks are.
+fn block_bytes_max(job: &Job) -> u64 {
+    let measured = job
+        .disk
+        .as_ref()
+        .and_then(|disk| disk.block_bytes_max.checked_ilog2());
+    measured.map_or(BLOCK_BYTES_MAX, |bits| {
+        (1 << bits).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MEASURED_MAX)
+    })
 }
 
 /// A few records at each sampled place.

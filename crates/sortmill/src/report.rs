@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::STALE_AFTER_DAYS;
 use crate::fingerprint::Fingerprint;
 use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
 use crate::plan::Plan;
@@ -484,6 +485,7 @@ pub fn plan_lines(plan: &Plan) -> String {
         "threads          {} to compute, {} reads or writes in flight",
         plan.worker_count, plan.chunk_depth
     );
+    let _ = writeln!(out, "disk             {}", disk_words(plan));
     let _ = writeln!(
         out,
         "sample           {} places of {}",
@@ -519,4 +521,21 @@ pub fn plan_lines(plan: &Plan) -> String {
         text::bytes(plan.budget.left_bytes())
     );
     out
+}
+
+/// Where the sizes of requests come from.
+fn disk_words(plan: &Plan) -> String {
+    let Some(disk) = &plan.disk else {
+        return "not measured".to_owned();
+    };
+    let words = format!(
+        "blocks of up to {}, {} in flight each way, as measured on {}",
+        text::bytes(disk.block_bytes_max),
+        text::bytes(disk.in_flight_bytes),
+        disk.measured_on
+    );
+    if !disk.stale {
+        return words;
+    }
+    format!("{words}, over {STALE_AFTER_DAYS} days ago")
 }

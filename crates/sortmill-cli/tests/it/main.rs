@@ -1,5 +1,6 @@
 //! The program: standard output is data, standard error is words, exit codes are promises.
 
+mod bench;
 mod check;
 mod generate;
 mod memory;

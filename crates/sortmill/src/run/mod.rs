@@ -71,10 +71,7 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
     plan.verify =
         job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
-    let temp = match &job.temp {
-        Some(temp) => temp.clone(),
-        None => default_temp(os, &output),
-    };
+    let temp = temp_of(job, os, &output);
     if job.until.is_some() {
         output = Where::Nowhere;
     }
@@ -87,6 +84,19 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
         sources,
         output,
     })
+}
+
+/// The folder that temporary files of `job` go to: for whoever knows something of its disk.
+///
+/// # Errors
+/// An output that cannot be found.
+pub fn temp_folder(job: &Job, os: &dyn Os) -> Result<PathBuf> {
+    Ok(temp_of(job, os, &find_output(job, os)?))
+}
+
+fn temp_of(job: &Job, os: &dyn Os, output: &Where) -> PathBuf {
+    let asked = job.temp.clone();
+    asked.unwrap_or_else(|| default_temp(os, output))
 }
 
 fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {

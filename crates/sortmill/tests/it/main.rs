@@ -4,6 +4,7 @@
 mod check;
 #[cfg(feature = "shuttle")]
 mod check_schedules;
+mod disk;
 #[cfg(feature = "shuttle")]
 mod faults;
 mod generate;

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sortmill::disk::Figures;
 use sortmill::error::Error;
 use sortmill::io::sim::Sim;
 use sortmill::io::{Host, Os, RingKind};
@@ -78,6 +79,7 @@ struct Case {
     memory_bytes: u64,
     threads: usize,
     tuning: Tuning,
+    disk: Option<Figures>,
     equal_keys_meet: bool,
     map: Option<MapFn>,
     reduce: Option<ReduceFn>,
@@ -103,6 +105,7 @@ impl Case {
             memory_bytes: 1 << 20,
             threads: 2,
             tuning: SMALL,
+            disk: None,
             equal_keys_meet: false,
             map: None,
             reduce: None,
@@ -128,6 +131,7 @@ impl Case {
         job.threads = Some(self.threads);
         job.temp = Some(temp.to_owned());
         job.tuning = self.tuning;
+        job.disk.clone_from(&self.disk);
         job.equal_keys_meet = self.equal_keys_meet;
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);

@@ -1,6 +1,7 @@
 //! Plans, partition tables and samples as data.
 
 use sortmill::chunks::Extent;
+use sortmill::disk::Figures;
 use sortmill::io::os::Machine;
 use sortmill::job::{Input, Job, Output, Tuning};
 use sortmill::order::{Format, KeyPart, Number, Order};
@@ -46,6 +47,14 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
                 sample_count: None,
             };
         }
+        if random.below(3) == 0 {
+            job.disk = Some(Figures {
+                block_bytes_max: random.next() >> random.below(64),
+                in_flight_bytes: random.next() >> random.below(64),
+                measured_on: "1970-01-01".to_owned(),
+                stale: false,
+            });
+        }
         let inputs = Inputs {
             extents: match random.below(3) {
                 0 => vec![Extent::Stream],
@@ -56,8 +65,8 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
         };
         let machine = machine(&mut random);
         let described = format!(
-            "{:?} {:?} {:?} {:?} {inputs:?} {machine:?}",
-            job.format, job.memory_bytes, job.threads, job.tuning
+            "{:?} {:?} {:?} {:?} {:?} {inputs:?} {machine:?}",
+            job.format, job.memory_bytes, job.threads, job.tuning, job.disk
         );
         let planned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             Plan::new(&job, &inputs, &machine)

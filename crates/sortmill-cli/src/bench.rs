@@ -1,0 +1,216 @@
+//! `sortmill bench disk`: flags in, a [`DiskBench`] out, and its rates on standard output.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use sortmill::disk::{DEPTH_MAX, DiskBench, DiskReport, Setting, Spread, measure};
+use sortmill::error::Result;
+use sortmill::io::Os;
+use sortmill::text;
+
+use crate::common::{Machine, print, say, stop_on_signals};
+use crate::disks;
+use crate::size::{self, Size};
+
+/// Measure what disks give to the engine: reading, writing, and both at once
+///
+/// Each folder gets two temporary files, which are laid out first; one is read and the other written over, in
+/// sequence, as the engine does it. Each folder is measured alone; of several also one half reading while the
+/// other writes, and all together. What is found best for a folder's file system is kept in
+/// $XDG_CACHE_HOME/sortmill or ~/.cache/sortmill, and `sort` plans with it when its temporary files go there.
+#[derive(Args)]
+pub struct Disk {
+    /// Folders to measure, one for each disk
+    #[arg(value_name = "DIR", default_value = ".")]
+    folders: Vec<PathBuf>,
+
+    /// How long each measurement takes, after a quarter of that to get going. More shows what a disk gives
+    /// when its caches are full
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
+    seconds: f64,
+
+    /// How often each is measured, all settings in turn; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+
+    /// Size of each of the two files in a folder. Default: 2 GiB, or a quarter of what is free
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    bytes: Option<u64>,
+
+    /// Size of a request, and of others if repeated. Default: 256 KiB, 1 MiB, 4 MiB and 16 MiB. What is
+    /// measured with sizes or depths of one's own is not kept
+    #[arg(long = "block", value_name = "SIZE", value_parser = bytes)]
+    blocks: Vec<u64>,
+
+    /// Requests in flight each way, repeatable. Default: such that 8, 16, 32 and 64 MiB are in flight
+    #[arg(long = "depth", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=DEPTH_MAX as i64))]
+    depths: Vec<u16>,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl Disk {
+    /// Runs the command.
+    pub fn run(self) -> Result<ExitCode> {
+        let os = self.machine.open()?;
+        let stop = stop_on_signals();
+        let bench = self.bench();
+        let is_terminal = std::io::stderr().is_terminal();
+        let mut told = |done: usize, steps: usize| {
+            if is_terminal {
+                say(&format!("\r{done} of {steps} measured\x1b[K"));
+            }
+        };
+        let measured = measure(&bench, &os, &stop, &mut told);
+        if is_terminal {
+            say("\r\x1b[K");
+        }
+        let report = measured?;
+        if self.json {
+            let json = serde_json::to_string_pretty(&report).expect("a report is text");
+            print(&(json + "\n"))?;
+        } else {
+            print(&table(&report))?;
+        }
+        if self.blocks.is_empty() && self.depths.is_empty() {
+            self.keep(&report, &os);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn bench(&self) -> DiskBench {
+        let blocks: Vec<usize> = self.blocks.iter().map(|&bytes| bytes as usize).collect();
+        let depths: Vec<usize> = self.depths.iter().copied().map(usize::from).collect();
+        DiskBench {
+            folders: self.folders.clone(),
+            file_bytes: self.bytes,
+            settings: Setting::grid(&blocks, &depths),
+            round_count: usize::from(self.rounds),
+            window_ns: (self.seconds * 1e9) as u64,
+            measured_s: disks::now_s(),
+        }
+    }
+
+    /// Keeps the figures of each file system once. That they cannot be kept does not make them wrong.
+    fn keep(&self, report: &DiskReport, os: &dyn Os) {
+        for (number, folder) in report.folders.iter().enumerate() {
+            let before = &report.folders[..number];
+            if (before.iter()).any(|other| other.file_system == folder.file_system) {
+                continue;
+            }
+            if !folder.direct_io || os.in_memory(&self.folders[number]) {
+                say(&format!(
+                    "{}: the figures are not kept, because they are memory's as much as a disk's. \
+                     Name a folder on a disk that takes direct I/O.\n",
+                    folder.path
+                ));
+                continue;
+            }
+            match disks::keep(&report.of_folder(number)) {
+                Ok(path) => say(&format!("{}: kept in {}\n", folder.path, path.display())),
+                Err(error) => say(&format!("sortmill: {error}\n")),
+            }
+        }
+    }
+}
+
+/// What was measured, for people: first how and where, then every rate, then what is best.
+fn table(report: &DiskReport) -> String {
+    let mut out = format!(
+        "{} x {} of each, median (least - most); files of {}, {}\n\n",
+        report.round_count,
+        text::seconds(report.window_ns),
+        text::bytes(report.file_bytes),
+        report.back_end
+    );
+    for (number, folder) in report.folders.iter().enumerate() {
+        let direct = if folder.direct_io {
+            "direct I/O"
+        } else {
+            "through the page cache"
+        };
+        let size = text::bytes(folder.bytes_total);
+        out += &format!("{}  {}, {size}, {direct}\n", number + 1, folder.path);
+    }
+    out += &format!(
+        "\n{:<9} {:<9} {:>9} {:>6}   {:<29} {}\n",
+        "reading", "writing", "block", "depth", "read", "written"
+    );
+    for row in &report.rows {
+        let line = format!(
+            "{:<9} {:<9} {:>9} {:>6}   {:<29} {}",
+            numbers(&row.reading),
+            numbers(&row.writing),
+            text::bytes(row.block_bytes),
+            row.depth,
+            rates(&row.reading, row.read_bytes_per_s),
+            rates(&row.writing, row.write_bytes_per_s)
+        );
+        out += line.trim_end();
+        out.push('\n');
+    }
+    for (number, folder) in report.folders.iter().enumerate() {
+        let Some(best) = report.choice(number) else {
+            continue;
+        };
+        out += &format!(
+            "\n{}: blocks of {}, {} in flight each way: {} read and {} written at once",
+            folder.path,
+            text::bytes(best.block_bytes),
+            text::bytes(best.in_flight_bytes),
+            rate(best.read_bytes_per_s),
+            rate(best.write_bytes_per_s)
+        );
+    }
+    out.trim_end().to_owned() + "\n"
+}
+
+/// The numbers of folders as people count, `1,2`.
+fn numbers(folders: &[usize]) -> String {
+    if folders.is_empty() {
+        return "-".to_owned();
+    }
+    let numbers: Vec<String> = folders
+        .iter()
+        .map(|number| (number + 1).to_string())
+        .collect();
+    numbers.join(",")
+}
+
+fn rates(folders: &[usize], spread: Spread) -> String {
+    if folders.is_empty() {
+        return "-".to_owned();
+    }
+    let (median, least, most) = (rate(spread.median), rate(spread.least), rate(spread.most));
+    // The unit is said once.
+    let least = least.split(' ').next().unwrap_or_default();
+    format!(
+        "{median} ({least} - {})",
+        most.split(' ').next().unwrap_or_default()
+    )
+}
+
+fn rate(bytes_per_s: u64) -> String {
+    text::rate(bytes_per_s, 1_000_000_000)
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    let seconds = text.parse().ok();
+    seconds
+        .filter(|seconds| (0.001..=3600.0).contains(seconds))
+        .ok_or_else(|| "not a number of seconds between 0.001 and 3600".into())
+}
+
+fn bytes(text: &str) -> std::result::Result<u64, String> {
+    match size::parse(text)? {
+        Size::Bytes(bytes) => Ok(bytes),
+        Size::Percent(_) => Err("a part of memory is no size here; try 2GiB".into()),
+    }
+}

@@ -1,0 +1,203 @@
+//! `sortmill bench disk`, as its users meet it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::sort::{caught, finish, names_with, run_badly, run_well, signal, stderr, until, words};
+use crate::{PROGRAM, Scratch};
+
+/// `sortmill` with these words, whose cache is in the scratch folder.
+fn sortmill(scratch: &Scratch, line: &str) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(words(scratch, line));
+    command.env_remove("TMPDIR");
+    command.env("XDG_CACHE_HOME", scratch.path("cache"));
+    caught(command)
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn scratch(test: &str) -> Scratch {
+    let scratch = Scratch::new(test);
+    for name in ["one", "two"] {
+        std::fs::create_dir(scratch.path(name)).unwrap();
+    }
+    std::fs::write(scratch.path("in"), b"b\na\n").unwrap();
+    scratch
+}
+
+fn nothing_in(folder: &Path) {
+    assert_eq!(names_with(folder, ""), Vec::<String>::new());
+}
+
+/// The least that measures anything.
+const BRIEFLY: &str = "--seconds 0.01 --rounds 1";
+
+#[test]
+fn a_table_names_every_setting() {
+    let scratch = scratch("bench-table");
+    let flags = "--bytes 8MiB --block 64KiB --block 1MiB --depth 2 --depth 4";
+    let line = format!("bench disk {{}}one {BRIEFLY} {flags}");
+    let output = run_well(sortmill(&scratch, &line));
+    let table = stdout(&output);
+    for setting in [
+        " 64.0 KiB      2",
+        " 64.0 KiB      4",
+        "  1.0 MiB      2",
+        "  1.0 MiB      4",
+    ] {
+        assert_eq!(table.matches(setting).count(), 3, "{setting:?}: {table}");
+    }
+    // Nothing on a pipe that only a terminal should see.
+    assert_eq!(stderr(&output), "");
+    nothing_in(&scratch.path("one"));
+    // What is measured with settings of one's own says nothing of the best.
+    assert!(!scratch.path("cache").exists());
+}
+
+#[test]
+fn several_folders_are_also_measured_together() {
+    let scratch = scratch("bench-json");
+    let line =
+        format!("bench disk {{}}one {{}}two {BRIEFLY} --json --bytes 8MiB --block 1MiB --depth 2");
+    let output = run_well(sortmill(&scratch, &line));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let ways: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} {}", row["reading"], row["writing"]))
+        .collect();
+    let wanted = [
+        "[0] []",
+        "[] [0]",
+        "[0] [0]",
+        "[1] []",
+        "[] [1]",
+        "[1] [1]",
+        "[0] [1]",
+        "[1] [0]",
+        "[0,1] []",
+        "[] [0,1]",
+        "[0,1] [0,1]",
+    ];
+    assert_eq!(ways, wanted);
+    assert_eq!(report["file_bytes"], 8 << 20);
+    for name in ["one", "two"] {
+        nothing_in(&scratch.path(name));
+    }
+}
+
+/// Kept of the file system, found again by a sort whose temporary files go there, and doubted in time.
+#[test]
+fn a_sort_plans_with_what_was_measured() {
+    let scratch = scratch("bench-kept");
+    let plan = || {
+        let line = "sort --dry-run --memory 1GiB -T {}one -o {}out {}in";
+        stdout(&run_well(sortmill(&scratch, line)))
+    };
+    let unknown = plan();
+    assert!(unknown.contains("not measured"), "{unknown}");
+    assert!(unknown.contains("`sortmill bench disk "), "{unknown}");
+
+    let line = format!("bench disk {{}}one {BRIEFLY} --bytes 64MiB");
+    let said = stderr(&run_well(sortmill(&scratch, &line)));
+    nothing_in(&scratch.path("one"));
+    if said.contains("not kept") {
+        println!("skipped: no direct I/O here");
+        return;
+    }
+    assert!(said.contains("kept in"), "{said}");
+    let folder = scratch.path("cache/sortmill/disks");
+    let names = names_with(&folder, "");
+    assert_eq!(names.len(), 1, "{names:?}");
+    let file = folder.join(&names[0]);
+    let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let put = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut changed = kept.clone();
+        change(&mut changed);
+        std::fs::write(&file, changed.to_string()).unwrap();
+        plan()
+    };
+
+    let known = plan();
+    assert!(
+        known.contains("in flight each way, as measured on 20"),
+        "{known}"
+    );
+    assert!(!known.contains("bench disk"), "{known}");
+    // What was found is what is planned: here that the fewest bytes in flight are as good as any.
+    let even = |kept: &mut serde_json::Value| {
+        for row in kept["rows"].as_array_mut().unwrap() {
+            row["read_bytes_per_s"]["median"] = 1000.into();
+            row["write_bytes_per_s"]["median"] = 1000.into();
+        }
+    };
+    let slow = put(&even);
+    assert!(
+        slow.contains("blocks of up to 256.0 KiB, 8.0 MiB in flight"),
+        "{slow}"
+    );
+    assert!(slow.contains("2 reads or writes in flight"), "{slow}");
+    assert!(slow.contains(" x 256.0 KiB\n"), "{slow}");
+
+    let old = put(&|kept| kept["measured_s"] = 1_000_000_000.into());
+    assert!(
+        old.contains("as measured on 2001-09-09, over 30 days ago"),
+        "{old}"
+    );
+    assert!(
+        old.contains("measures the temporary folder's disk again"),
+        "{old}"
+    );
+    let other = put(&|kept| kept["folders"][0]["device"] = "another".into());
+    assert!(other.contains("not measured"), "{other}");
+    assert!(other.contains("stale and not used"), "{other}");
+    std::fs::write(&file, "{").unwrap();
+    assert_eq!(plan(), unknown);
+
+    // And a job with such a plan is a job.
+    put(&even);
+    run_well(sortmill(&scratch, "sort -T {}one -o {}out {}in"));
+    assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"a\nb\n");
+}
+
+#[test]
+fn a_stopped_measurement_leaves_nothing() {
+    let scratch = scratch("bench-stopped");
+    for name in ["INT", "TERM"] {
+        let line = "bench disk {}one --seconds 600 --bytes 8MiB --block 1MiB --depth 2";
+        let child = sortmill(&scratch, line).spawn().unwrap();
+        until("the second file", || {
+            (names_with(&scratch.path("one"), "sortmill-").len() == 2).then_some(())
+        });
+        signal(child.id(), name);
+        let output = finish(child);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("told to stop"),
+            "{}",
+            stderr(&output)
+        );
+        nothing_in(&scratch.path("one"));
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_told() {
+    let scratch = scratch("bench-errors");
+    for (line, wanted) in [
+        ("{}one --bytes 1EB", "are needed here"),
+        ("{}one --bytes 1MiB", "in flight at once, 64.0 MiB"),
+        ("{}one --block 1000", "a multiple of 4.0 KiB"),
+        ("{}none", "No such file or directory"),
+        ("{}in --bytes 64MiB", "Not a directory"),
+        ("{}one --seconds 0", "seconds between"),
+        ("{}one --seconds NaN", "seconds between"),
+        ("{}one --bytes 25%", "no size here"),
+    ] {
+        run_badly(sortmill(&scratch, &format!("bench disk {line}")), &[wanted]);
+        nothing_in(&scratch.path("one"));
+    }
+}

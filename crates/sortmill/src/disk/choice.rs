@@ -1,0 +1,258 @@
+//! What a plan takes from measured rates: how large a block may be, and how many bytes are in flight.
+//!
+//! Pure. A job reads and writes at once in both of its phases, with chunks of 4 MiB on one side and blocks of
+//! the temporary file on the other. So the pace of a setting is the slower of its two rates while reading
+//! and writing; the fewest bytes in flight are taken at which chunks come near the best pace, and at so many
+//! bytes the smallest block that does: what is in flight is memory that holds no partition.
+
+use serde::{Deserialize, Serialize};
+use sortmill_io::os::FileSystem;
+
+use super::{DiskReport, Row};
+use crate::text;
+
+/// Nearer than this to the best, in percent, settings count as equal.
+const NEAR_PERCENT: u64 = 95;
+/// The size in which inputs are read and outputs written, whatever the disk.
+const CHUNK_BYTES: u64 = crate::plan::CHUNK_BYTES as u64;
+/// Figures older than this are used, but said to be stale.
+pub const STALE_AFTER_DAYS: u64 = 30;
+
+/// The best setting of one folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// Bytes of the smallest block that is near the best.
+    pub block_bytes: u64,
+    /// The fewest bytes in flight each way that are.
+    pub in_flight_bytes: u64,
+    /// What is read with these while as much is in flight the other way.
+    pub read_bytes_per_s: u64,
+    /// What is written.
+    pub write_bytes_per_s: u64,
+}
+
+/// What a plan takes from a measurement.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// Blocks are not larger than this.
+    pub block_bytes_max: u64,
+    /// Bytes in flight each way.
+    pub in_flight_bytes: u64,
+    /// The day they were measured, `2026-11-22`.
+    pub measured_on: String,
+    /// Whether that is more than [`STALE_AFTER_DAYS`] ago.
+    pub stale: bool,
+}
+
+/// What a kept measurement says of a file system today.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// Figures to plan with.
+    Figures(Figures),
+    /// It was measured on this day, and lies on another device or is of another size since.
+    OtherDevice(String),
+}
+
+impl DiskReport {
+    /// The best setting of folder number `folder`, if chunks were read and written at once there.
+    #[must_use]
+    pub fn choice(&self, folder: usize) -> Option<Choice> {
+        let rows: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|row| row.reading == [folder] && row.writing == [folder])
+            .collect();
+        let chunks = rows.iter().filter(|row| row.block_bytes == CHUNK_BYTES);
+        let chunks = near_the_best(chunks.copied());
+        let in_flight_bytes = chunks.into_iter().map(in_flight_bytes).min()?;
+        let there = rows
+            .iter()
+            .filter(|row| in_flight_bytes_is(row, in_flight_bytes));
+        let there = near_the_best(there.copied());
+        let best = there.into_iter().min_by_key(|row| row.block_bytes)?;
+        Some(Choice {
+            block_bytes: best.block_bytes,
+            in_flight_bytes,
+            read_bytes_per_s: best.read_bytes_per_s.median,
+            write_bytes_per_s: best.write_bytes_per_s.median,
+        })
+    }
+
+    /// What is kept of one folder: it alone.
+    #[must_use]
+    pub fn of_folder(&self, folder: usize) -> Self {
+        let alone = |folders: &[usize]| folders.iter().all(|&number| number == folder);
+        let rows = self
+            .rows
+            .iter()
+            .filter(|row| alone(&row.reading) && alone(&row.writing));
+        let rows = rows.map(|row| Row {
+            reading: row.reading.iter().map(|_| 0).collect(),
+            writing: row.writing.iter().map(|_| 0).collect(),
+            ..row.clone()
+        });
+        Self {
+            folders: vec![self.folders[folder].clone()],
+            rows: rows.collect(),
+            ..self.clone()
+        }
+    }
+
+    /// What this, as it was kept of one folder, says of `file_system` at `now_s`, in seconds since 1970.
+    /// `None` if it says nothing.
+    #[must_use]
+    pub fn known(&self, file_system: &FileSystem, now_s: u64) -> Option<Known> {
+        let folder = self.folders.first()?;
+        if self.version != 1 || folder.file_system != format!("{:016x}", file_system.id) {
+            return None;
+        }
+        let choice = self.choice(0)?;
+        let measured_on = text::date(self.measured_s);
+        if folder.bytes_total != file_system.bytes_total || folder.device != file_system.device {
+            return Some(Known::OtherDevice(measured_on));
+        }
+        Some(Known::Figures(Figures {
+            block_bytes_max: choice.block_bytes,
+            in_flight_bytes: choice.in_flight_bytes,
+            measured_on,
+            stale: now_s.saturating_sub(self.measured_s) > STALE_AFTER_DAYS * 86_400,
+        }))
+    }
+}
+
+fn in_flight_bytes(row: &Row) -> u64 {
+    row.block_bytes * row.depth as u64
+}
+
+fn in_flight_bytes_is(row: &Row, bytes: u64) -> bool {
+    in_flight_bytes(row) == bytes
+}
+
+fn pace(row: &Row) -> u64 {
+    row.read_bytes_per_s
+        .median
+        .min(row.write_bytes_per_s.median)
+}
+
+fn near_the_best<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<&'a Row> {
+    let best = rows.clone().map(pace).max().unwrap_or(0);
+    let near =
+        |row: &&Row| u128::from(pace(row)) * 100 >= u128::from(best) * u128::from(NEAR_PERCENT);
+    rows.filter(near).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Folder, Spread};
+
+    const MIB: u64 = 1 << 20;
+
+    fn report(mixed: &[(u64, usize, u64, u64)]) -> DiskReport {
+        let same = |rate| Spread {
+            least: rate,
+            median: rate,
+            most: rate,
+        };
+        DiskReport {
+            version: 1,
+            measured_s: 100 * 86_400,
+            back_end: "sim".into(),
+            file_bytes: MIB,
+            round_count: 1,
+            window_ns: 1,
+            folders: vec![Folder {
+                path: "/data".into(),
+                file_system: format!("{:016x}", 7),
+                bytes_total: 1000,
+                device: "disk".into(),
+                direct_io: true,
+            }],
+            rows: mixed
+                .iter()
+                .map(|&(block_bytes, depth, read, write)| Row {
+                    reading: vec![0],
+                    writing: vec![0],
+                    block_bytes,
+                    depth,
+                    read_bytes_per_s: same(read),
+                    write_bytes_per_s: same(write),
+                })
+                .collect(),
+        }
+    }
+
+    fn check(mixed: &[(u64, usize, u64, u64)], expected: Option<(u64, u64)>) {
+        let choice = report(mixed).choice(0);
+        let found = choice.map(|choice| (choice.block_bytes, choice.in_flight_bytes));
+        assert_eq!(found, expected, "{mixed:?}");
+    }
+
+    #[test]
+    fn the_least_that_is_near_the_best() {
+        check(&[], None);
+        // Chunks were not measured.
+        check(&[(MIB, 8, 500, 500)], None);
+        // Flash: what is in flight counts, not in how many pieces.
+        let flash = [
+            (MIB, 8, 300, 300),
+            (4 * MIB, 2, 310, 310),
+            (MIB, 32, 490, 500),
+            (4 * MIB, 8, 500, 500),
+            (16 * MIB, 2, 500, 500),
+            (MIB, 64, 505, 505),
+            (4 * MIB, 16, 510, 510),
+        ];
+        check(&flash, Some((MIB, 32 * MIB)));
+        // A spinning disk: few and large ones.
+        let spinning = [
+            (MIB, 16, 20, 20),
+            (4 * MIB, 4, 50, 50),
+            (16 * MIB, 1, 80, 80),
+            (MIB, 64, 22, 22),
+            (4 * MIB, 16, 51, 51),
+            (16 * MIB, 4, 80, 80),
+        ];
+        check(&spinning, Some((16 * MIB, 16 * MIB)));
+        // The slower way is the pace.
+        let uneven = [(4 * MIB, 2, 900, 100), (4 * MIB, 4, 300, 300)];
+        check(&uneven, Some((4 * MIB, 16 * MIB)));
+        // A disk that gives nothing makes no choice fail.
+        check(&[(4 * MIB, 2, 0, 0)], Some((4 * MIB, 8 * MIB)));
+    }
+
+    #[test]
+    fn what_is_known_grows_old() {
+        let kept = report(&[(4 * MIB, 2, 300, 300)]);
+        let file_system = FileSystem {
+            id: 7,
+            bytes_total: 1000,
+            device: "disk".into(),
+        };
+        let day = |days: u64| days * 86_400;
+        let stale = |now_s| match kept.known(&file_system, now_s) {
+            Some(Known::Figures(figures)) => figures.stale,
+            other => panic!("{other:?}"),
+        };
+        assert!(!stale(day(100)) && !stale(day(130)) && stale(day(130) + 1));
+        // A clock that was set back makes nothing stale.
+        assert!(!stale(0));
+        let at = |file_system: FileSystem| kept.known(&file_system, day(101));
+        let other = Some(Known::OtherDevice("1970-04-11".into()));
+        let changed = FileSystem {
+            device: "another".into(),
+            ..file_system.clone()
+        };
+        assert_eq!(at(changed), other);
+        let grown = FileSystem {
+            bytes_total: 2000,
+            ..file_system.clone()
+        };
+        assert_eq!(at(grown), other);
+        let elsewhere = FileSystem {
+            id: 8,
+            ..file_system
+        };
+        assert_eq!(at(elsewhere), None);
+    }
+}

@@ -1,0 +1,194 @@
+//! One file, one way, in sequence, with a number of requests always in flight.
+//!
+//! A lane is a thread with a ring of its own, as the engine's reader, spiller, loader and writer are. All
+//! lanes of a measurement run over the same time, and only what completes within the window counts.
+
+use sortmill_io::sync::atomic::{AtomicU64, Ordering};
+use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::{File, Op, OpKind, Os, Pool, Ring};
+
+use super::Setting;
+use crate::error::{Error, ErrorKind, Result};
+use crate::queue::Stop;
+
+/// What one thread does.
+pub struct Lane<'a> {
+    /// Read or write.
+    pub kind: OpKind,
+    /// The file, `file_bytes` long.
+    pub file: Arc<File>,
+    /// Bytes of it that are used.
+    pub file_bytes: u64,
+    /// Where the next request begins, modulo the file.
+    pub at: &'a AtomicU64,
+    /// Bytes and number of requests in flight.
+    pub setting: Setting,
+    /// As many buffers as requests, for each lane.
+    pub pool: Pool,
+}
+
+/// Bytes that went each way within the window.
+#[derive(Default)]
+pub struct Bytes {
+    pub read: u64,
+    pub written: u64,
+}
+
+/// Runs all lanes at once for `window_ns`, after a quarter of that to get going.
+///
+/// # Errors
+/// The first request that failed, and that of `stop`.
+pub fn run(os: &dyn Os, stop: &Stop, lanes: Vec<Lane<'_>>, window_ns: u64) -> Result<Bytes> {
+    let with_rings = lanes
+        .into_iter()
+        .map(|lane| Ok((ring(os, &lane.file, lane.setting.depth)?, lane)))
+        .collect::<Result<Vec<_>>>()?;
+    let from_ns = os.now_ns() + window_ns / 4;
+    let window = from_ns..from_ns + window_ns;
+    let bytes = scope(|threads| {
+        let started: Vec<_> = with_rings
+            .into_iter()
+            .map(|(ring, lane)| {
+                let window = window.clone();
+                let kind = lane.kind;
+                let work = move || {
+                    lane.run(os, stop, ring, &window)
+                        .map_err(|error| stop.fail(error))
+                };
+                (kind, spawn(threads, "disk-lane", work))
+            })
+            .collect();
+        let mut bytes = Bytes::default();
+        for (kind, thread) in started {
+            // Why a lane failed is told by `stop`.
+            let moved = thread.join().expect("a lane does not panic").unwrap_or(0);
+            match kind {
+                OpKind::Read => bytes.read += moved,
+                OpKind::Write => bytes.written += moved,
+            }
+        }
+        bytes
+    });
+    stop.check()?;
+    Ok(bytes)
+}
+
+impl Lane<'_> {
+    /// Answers the bytes that were moved within the window.
+    fn run(
+        &self,
+        os: &dyn Os,
+        stop: &Stop,
+        ring: Box<dyn Ring>,
+        window: &std::ops::Range<u64>,
+    ) -> Result<u64> {
+        let block_bytes = self.setting.block_bytes as u64;
+        let block_count = self.file_bytes / block_bytes;
+        let mut moved = 0;
+        // The clock is read once for each request, when it has completed.
+        let next = |completed_bytes: u64| {
+            let now_ns = os.now_ns();
+            if window.contains(&now_ns) {
+                moved += completed_bytes;
+            }
+            if now_ns >= window.end || stop.is_stopped() {
+                return None;
+            }
+            let at = self.at.fetch_add(block_bytes, Ordering::Relaxed);
+            Some(at / block_bytes % block_count * block_bytes)
+        };
+        keep_busy(self.kind, &self.file, self.setting, &self.pool, ring, next)?;
+        Ok(moved)
+    }
+}
+
+/// Writes the file from its beginning to `bytes`.
+///
+/// # Errors
+/// As [`run`].
+pub fn write_whole(
+    os: &dyn Os,
+    stop: &Stop,
+    file: &Arc<File>,
+    bytes: u64,
+    setting: Setting,
+    pool: &Pool,
+) -> Result<()> {
+    let block_bytes = setting.block_bytes as u64;
+    let mut at = 0;
+    let next = |_: u64| {
+        if at == bytes || stop.is_stopped() {
+            return None;
+        }
+        // The last block of an odd file is written over the one before, so that all are whole.
+        let offset = at.min(bytes - block_bytes);
+        at = (at + block_bytes).min(bytes);
+        Some(offset)
+    };
+    let ring = ring(os, file, setting.depth)?;
+    keep_busy(OpKind::Write, file, setting, pool, ring, next)?;
+    stop.check()
+}
+
+fn ring(os: &dyn Os, file: &File, depth: usize) -> Result<Box<dyn Ring>> {
+    os.ring(depth).map_err(|error| {
+        let cause = error.to_string();
+        Error::new(ErrorKind::Io, "starting a ring", cause).at(&file.path)
+    })
+}
+
+/// Keeps requests in flight until `next` names no further offset. It is called once for each, first with 0
+/// and then with the bytes of the one that has just completed and made room for it.
+fn keep_busy(
+    kind: OpKind,
+    file: &Arc<File>,
+    setting: Setting,
+    pool: &Pool,
+    mut ring: Box<dyn Ring>,
+    mut next: impl FnMut(u64) -> Option<u64>,
+) -> Result<()> {
+    let request = |buffer, offset| Op {
+        kind,
+        file: Arc::clone(file),
+        offset,
+        buffer,
+        range: 0..setting.block_bytes,
+        tag: 0,
+    };
+    for _ in 0..setting.depth {
+        let Some(offset) = next(0) else { break };
+        let buffer = pool.try_take().expect("a buffer for each request");
+        ring.submit(request(buffer, offset));
+    }
+    let mut result = Ok(());
+    while let Some(done) = ring.complete(true) {
+        let whole = check(&done.op, done.result, setting.block_bytes);
+        match whole {
+            Ok(()) if result.is_ok() => {
+                if let Some(offset) = next(setting.block_bytes as u64) {
+                    ring.submit(request(done.op.buffer, offset));
+                }
+            }
+            Ok(()) => {}
+            // The others are waited for: the kernel still has their buffers.
+            Err(error) => result = result.and(Err(error)),
+        }
+    }
+    result
+}
+
+fn check(op: &Op, result: std::io::Result<usize>, block_bytes: usize) -> Result<()> {
+    let doing = match op.kind {
+        OpKind::Read => "reading a file of the benchmark",
+        OpKind::Write => "writing a file of the benchmark",
+    };
+    let moved =
+        result.map_err(|error| Error::io(doing, &op.file.path, &error).offset(op.offset))?;
+    if moved == block_bytes {
+        return Ok(());
+    }
+    let cause = format!("{moved} of {block_bytes} bytes came: somebody has cut the file");
+    Err(Error::new(ErrorKind::Changed, doing, cause)
+        .at(&op.file.path)
+        .offset(op.offset))
+}
