@@ -33,9 +33,12 @@ check: ## formatting, lints, house rules
 	$(CARGO) clippy --workspace --all-targets $(TEST_FEATURES) -- -D warnings
 	$(CARGO) clippy -p sortmill --all-targets --features shuttle -- -D warnings
 	$(CARGO) test --workspace $(TEST_FEATURES) --test it tidy
+	cd bench && python3 -m unittest -q test_bench
+	bench/run.sh --check
 
-bench: ## time the main job against its peers and the disk's floor (45 GB of disk, half an hour)
-	bench/run.sh
+bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
+	bench/run.sh --resume
+	bench/run.sh --readme
 
 # One part: fresh seeds for SOAK_MINUTES, each bounded to 5 minutes, so that a part takes at most 25.
 # A failure is repeated with the SEED it names; the next part goes on from the SEED printed last.
