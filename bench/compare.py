@@ -23,6 +23,7 @@ Standard library only; the peers are installed into the checkout's .venv.
 """
 
 import argparse
+import fcntl
 import os
 import re
 import shutil
@@ -54,6 +55,7 @@ def main():
     if asked.space_only:
         return say_beforehand(asked)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    lock = be_the_only_one(asked.folder.parent)
     shutil.rmtree(asked.folder, ignore_errors=True)
     asked.folder.mkdir(parents=True)
     try:
@@ -67,6 +69,7 @@ def main():
         paths = [run_case(asked, case, facts, missing, disk) for case in in_order_of_data(asked.cases)]
     finally:
         shutil.rmtree(asked.folder, ignore_errors=True)
+        lock.close()
     print(tables([(path, results.read(path)) for path in paths if path]))
 
 
@@ -121,6 +124,17 @@ def require_space(asked):
     if free < needed * 1.1:
         fail(f"{existing} has {gb(free)} free, this needs {gb(needed)} and a tenth to spare\n\n"
              "Set BENCH_DIR to a folder on a larger disk, or --records to fewer.")
+
+
+def be_the_only_one(folder):
+    """The open lock: a second benchmark would delete the first one's data, and both would measure each other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = open(folder / "sortmill-bench.lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        fail(f"another benchmark runs in {folder}\n\nWait for it, or set BENCH_DIR to another folder.")
+    return lock
 
 
 def say_beforehand(asked):

@@ -47,7 +47,7 @@ class Measured:
     def times(self, memory, rival):
         """Of each round, the rival's time over ours."""
         return [attempt[rival]["wall_s"] / attempt["sortmill"]["wall_s"] for attempt in self.rounds[memory]
-                if not attempt[rival]["failure"]]
+                if "sortmill" in attempt and not attempt[rival]["failure"]]
 
 
 def over_floor(row):
@@ -70,16 +70,20 @@ def moved_over_min(row):
 def figures(found):
     lines = []
     for one in found:
-        for memory in one.rounds:
-            lines.append(f"| **{title(one, memory)}** |" + " |" * (len(HEADS) - 1))
-            lines += [figures_line(one, memory, name) for name in one.names]
+        # Where one is alone, its lines are its memory sizes.
+        is_alone = len(one.names) == 1
+        for number, memory in enumerate(one.rounds):
+            if number == 0 or not is_alone:
+                words = title(one, memory) + ("" if is_alone else f", {memory_words(memory)}")
+                lines.append(f"| **{words}** |" + " |" * (len(HEADS) - 1))
+            lines += [figures_line(one, memory, name, memory_words(memory) if is_alone else "") for name in one.names]
     return "\n".join([in_cells(HEADS), "|" + "---|" * len(HEADS), *lines]) if lines else ""
 
 
-def figures_line(one, memory, name):
+def figures_line(one, memory, name, extra):
     rounds = one.rounds[memory]
     failures = [attempt[name]["failure"] for attempt in rounds if attempt[name]["failure"]]
-    named = label(name, rounds[0][name])
+    named = label(name, rounds[0][name]) + (f", {extra}" if extra else "")
     if failures:
         return in_cells([named, f"could not: {failures[0][:100]}", *[""] * (len(HEADS) - 2)])
     unsteady = contestants.is_ours(name) and not all(map(is_steady, rounds)) and one.values(memory, name, over_floor)
@@ -95,13 +99,15 @@ def figures_line(one, memory, name):
 
 
 def title(one, memory):
-    row = one.rounds[memory][0]["sortmill"]
-    size = f"{row['data_bytes'] / 1e9:.2g}"
-    return f"{size} GB of {one.case.title}, {memory_words(memory)}"
+    row = one.rounds[memory][0][one.names[0]]
+    return f"{row['data_bytes'] / 1e9:.2g} GB of {one.case.title}"
 
 
 def memory_words(memory):
-    return f"{memory / GIB:g} GiB" if memory % GIB == 0 else f"{memory / 1e9:.3g} GB"
+    for size, unit in ((GIB, "GiB"), (1 << 20, "MiB")):
+        if memory % size == 0:
+            return f"{memory // size} {unit}"
+    return f"{memory / 1e9:.3g} GB"
 
 
 def label(name, row):

@@ -30,7 +30,7 @@ def main():
     import polars
 
     lines = polars.scan_csv(asked.input, has_header=False, schema={"line": polars.String}, separator="\x01",
-                            quote_char=None, missing_utf8_is_empty_string=True)
+                            quote_char=None)
     lines.sort("line").sink_csv(asked.output, include_header=False, separator="\x01", quote_style="never",
                                 line_terminator="\r\n", engine="streaming")
 
