@@ -33,9 +33,12 @@ check: ## formatting, lints, house rules
 	$(CARGO) clippy --workspace --all-targets $(TEST_FEATURES) -- -D warnings
 	$(CARGO) clippy -p sortmill --all-targets --features shuttle -- -D warnings
 	$(CARGO) test --workspace $(TEST_FEATURES) --test it tidy
+	cd bench && python3 -m unittest -q test_bench
+	bench/run.sh --check
 
-bench: ## time the main job against its peers and the disk's floor (45 GB of disk, half an hour)
-	bench/run.sh
+bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
+	bench/run.sh --resume
+	bench/run.sh --readme
 
 profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
 	python3 bench/stages.py

@@ -1,0 +1,164 @@
+"""Tests of what the benchmark computes: the floor, which rounds count, the table, the plot and README's check.
+
+    cd bench && python3 -m unittest test_bench
+"""
+
+import contextlib
+import io
+import tempfile
+import unittest
+import xml.etree.ElementTree
+from pathlib import Path
+
+import readme
+import results
+from cases import BY_NAME, CASES
+from contestants import ALL
+from floor import Budget, Rates, floor, moved_bytes_min
+from plot import plot
+from table import tables
+
+GB = 10**9
+FREE = Budget(0, 0, 2)
+
+
+class TheFloor(unittest.TestCase):
+    def check(self, data, memory, rates, budget, distribute_s, sort_s):
+        least = floor(data, memory, Rates(*rates), budget)
+        self.assertAlmostEqual(least.distribute_s, distribute_s)
+        self.assertAlmostEqual(least.sort_s, sort_s)
+
+    def test_only_what_does_not_fit_is_spilled(self):
+        # Distribute reads 10 and writes 6, sort the other way round: at once 10 s each, apart 5 + 2 and 3 + 10/3.
+        self.check(10 * GB, 4 * GB, (2 * GB, 3 * GB, GB, GB), FREE, 7, 3 + 10 / 3)
+
+    def test_what_fits_is_read_and_written_once(self):
+        self.check(10 * GB, 16 * GB, (2 * GB, 4 * GB, GB, GB), FREE, 5, 2.5)
+
+    def test_both_ways_at_once_where_that_is_faster(self):
+        self.check(10 * GB, 0, (GB, GB, GB, GB), FREE, 10, 10)
+
+    def test_not_less_than_the_processors_need(self):
+        self.check(10 * GB, 0, (GB, GB, GB, GB), Budget(30, 10, 2), 15, 10)
+
+    def test_the_written_budget(self):
+        budget = Budget.of("fixed", 100_000_000, 2, 2.5e9)
+        self.assertAlmostEqual(budget.distribute_s, 4.8)
+        self.assertAlmostEqual(budget.sort_s, 7.4)
+
+    def test_the_best_rates_and_how_far_they_differ(self):
+        before, after = Rates(100, 200, 50, 60), Rates(90, 220, 50, 60)
+        self.assertEqual(before.best(after), Rates(100, 220, 50, 60))
+        self.assertAlmostEqual(before.drift(after), 0.1)
+
+    def test_the_fewest_bytes(self):
+        self.assertEqual(moved_bytes_min(10, 4), 32)
+        self.assertEqual(moved_bytes_min(10, 10), 20)
+
+
+def row(round_number, attempt, contestant, wall_s, drift=None, **others):
+    """A line of binary-2gib at full size, as it comes from the file."""
+    case = BY_NAME["binary-2gib"]
+    found = dict.fromkeys(results.COLUMNS) | {
+        "case": case.name, "date": "2026-01-01", "started": "2026-01-01T00:00:00", "commit": "abc1234",
+        "round": round_number, "attempt": attempt, "contestant": contestant, "records": case.record_count,
+        "data_bytes": case.data_bytes, "memory_bytes": case.memories[0], "wall_s": wall_s, "cpu_s": 18.0,
+        "peak_anon_bytes": 2 * GB, "own_read_bytes": 18 * GB, "own_written_bytes": 18 * GB, "drift": drift,
+        "memory_total_bytes": 24 * GB, "clock_hz": 2.5e9, "cores": 2}
+    if contestant == "sortmill":
+        found |= {"floor_s": 20.0, "floor_distribute_s": 10.0, "floor_sort_s": 10.0, "distribute_s": wall_s / 2,
+                  "sort_s": wall_s / 2 - 1}
+    return found | others
+
+
+def rounds(wall_s, rival_s):
+    return [line for number in (1, 2, 3) for line in (row(number, 1, "sortmill", wall_s, 0.05),
+                                                      row(number, 1, "chdb", rival_s))]
+
+
+class Rounds(unittest.TestCase):
+    def check(self, rows, repeats_max, finished, counted_attempts):
+        tries = results.attempts(rows, BY_NAME["binary-2gib"].memories[0], 1, ["sortmill", "chdb"])
+        self.assertEqual(results.is_finished(tries, repeats_max), finished)
+        counted = results.counted(rows, BY_NAME["binary-2gib"].memories[0], ["sortmill", "chdb"])
+        self.assertEqual([attempt["sortmill"]["attempt"] for attempt in counted], counted_attempts)
+
+    def test_a_cut_off_attempt_does_not_count(self):
+        self.check([row(1, 1, "sortmill", 25, 0.05)], 3, False, [])
+
+    def test_a_steady_one_ends_the_round(self):
+        self.check([row(1, 1, "sortmill", 25, 0.05), row(1, 1, "chdb", 60)], 3, True, [1])
+
+    def test_a_drifting_one_is_repeated_and_the_steadiest_counts(self):
+        rows = [line for attempt, drift in ((1, 0.4), (2, 0.2), (3, 0.3), (4, 0.3))
+                for line in (row(1, attempt, "sortmill", 25, drift), row(1, attempt, "chdb", 60))]
+        self.check(rows[:6], 3, False, [2])
+        self.check(rows, 3, True, [2])
+
+    def test_a_file_gives_back_what_was_put_in(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "runs.csv"
+            # A commit that looks like a number stays a word.
+            results.append(path, row(1, 1, "sortmill", 25.5, 0.05, commit="52e1234"))
+            results.append(path, row(1, 1, "chdb", 60, failure="exit status 1: no, \"memory\""))
+            first, second = results.read(path)
+        self.assertEqual((first["commit"], first["wall_s"], first["failure"]), ("52e1234", 25.5, None))
+        self.assertEqual(second["failure"], "exit status 1: no, \"memory\"")
+
+
+class WhatIsShown(unittest.TestCase):
+    def test_a_reached_target(self):
+        text = tables([(Path("runs.csv"), rounds(22.0, 55.0))])
+        self.assertIn("| sortmill | 22.0 (22.0 - 22.0) | 1.10 (1.10 - 1.10) | 1.80 (1.80 - 1.80)", text)
+        self.assertIn("| binary-2gib | 2.2 times chDB, or 1.2 F | 2.50; 1.10 F | yes |", text)
+        self.assertNotIn("**no**", text)
+
+    def test_a_missed_target_names_the_phase(self):
+        text = tables([(Path("runs.csv"), rounds(40.0, 55.0))])
+        self.assertIn("| binary-2gib | 2.2 times chDB, or 1.2 F | 1.38; 2.00 F | **no** |", text)
+        self.assertIn("distribute +10.0 s, sort +9.0 s, start, commit and sync +1.0 s", text)
+
+    def test_a_drifting_round_is_marked(self):
+        lines = rounds(22.0, 55.0)
+        lines[0]["drift"] = 0.2
+        text = tables([(Path("runs.csv"), lines)])
+        self.assertIn("1.10 (1.10 - 1.10) ~", text)
+        self.assertIn("1 of 3 with a disk that drifted by more than 10 %", text)
+
+    def test_a_failed_peer_is_named_and_does_not_count(self):
+        lines = [line | {"failure": "no Java", "wall_s": None} if line["contestant"] == "chdb" else line
+                 for line in rounds(22.0, 55.0)]
+        text = tables([(Path("runs.csv"), lines)])
+        self.assertIn("| chDB | could not: no Java |", text)
+        self.assertNotIn("times chDB", text)
+
+    def test_the_plot_is_well_formed_and_holds_every_point(self):
+        root = xml.etree.ElementTree.fromstring(plot({GB: [1.1, 1.2, 1.3], 20 * GB: [1.0]}, 1.2, 1.05))
+        self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}circle")), 2)
+
+    def test_readme_check_fails_on_an_altered_figure(self):
+        real = readme.README
+        with tempfile.TemporaryDirectory(dir=real.parent / "bench") as folder:
+            copy = Path(folder) / "README.md"
+            try:
+                readme.README = copy
+                copy.write_text(real.read_text())
+                with contextlib.redirect_stderr(io.StringIO()):
+                    readme.check_readme()
+                    copy.write_text(real.read_text().replace(readme.END, "1.0 s\n" + readme.END))
+                    with self.assertRaises(SystemExit):
+                        readme.check_readme()
+            finally:
+                readme.README = real
+
+
+class TheCases(unittest.TestCase):
+    def test_every_contestant_is_known_and_has_its_settings(self):
+        for case in CASES:
+            for name in case.contestants:
+                needs = ALL[name].package or name == "gnu"
+                self.assertTrue(not needs or (case.data, case.order) in ALL[name].settings, f"{case.name}: {name}")
+
+
+if __name__ == "__main__":
+    unittest.main()
