@@ -53,15 +53,13 @@ fn group<'a>(name: &str, unsorted: Vec<Vec<Entry>>) -> Group<'a, State> {
         .variant("kernel::sort_entries, with scratch", |state, watch| {
             each(state, watch, kernel::sort_entries)
         })
-        .variant("kernel::sort_entries, in place", |state, watch| {
-            each(state, watch, |entries, _| {
-                kernel::sort_entries(entries, &mut [])
-            })
-        })
-        .variant("sort_unstable", |state, watch| {
+        .variant("sort_unstable, its way without scratch", |state, watch| {
             each(state, watch, |entries, _| entries.sort_unstable())
         })
         .variant("rdst, 12 bytes of 16", with_rdst)
+        .variant("American flag, in place", |state, watch| {
+            each(state, watch, |entries, _| american_flag(entries))
+        })
         .variant("least significant digit, 11 bits", |state, watch| {
             each(state, watch, least_significant_first)
         })
@@ -128,6 +126,39 @@ fn least_significant_first(entries: &mut [Entry], scratch: &mut [Entry]) {
             *place += 1;
         }
         (from, to) = (to, from);
+    }
+}
+
+/// One step in place, of 11 bits, each swap putting one entry into its part; then comparison (McIlroy, Bostic
+/// and McIlroy 1993).
+fn american_flag(entries: &mut [Entry]) {
+    const BITS: u32 = 11;
+    let words = || entries.iter().map(|&entry| kernel::word(entry));
+    let min = words().min().unwrap_or(0);
+    let span = words().max().unwrap_or(0) - min;
+    let shift = (64 - span.leading_zeros()).saturating_sub(BITS);
+    let part = |entry: Entry| ((kernel::word(entry) - min) >> shift) as usize;
+    let mut ends = [0; 1 << BITS];
+    entries.iter().for_each(|&entry| ends[part(entry)] += 1);
+    let mut starts = [0; 1 << BITS];
+    let mut sum = 0;
+    for (start, end) in starts.iter_mut().zip(&mut ends) {
+        *start = sum;
+        sum += *end;
+        *end = sum;
+    }
+    let mut heads = starts;
+    for own in 0..heads.len() {
+        while heads[own] < ends[own] {
+            let home = part(entries[heads[own]]);
+            if home != own {
+                entries.swap(heads[own], heads[home]);
+            }
+            heads[home] += 1;
+        }
+    }
+    for (start, end) in starts.into_iter().zip(ends) {
+        entries[start..end].sort_unstable();
     }
 }
 
