@@ -7,10 +7,10 @@ SORTMILL := target/release/sortmill
 TEST_FEATURES := --features sortmill/tamper
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench profile soak clean
+.PHONY: help build demo test check bench bench-kernels profile soak clean
 
 help: ## list these commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 build: ## build the command, target/release/sortmill
 	$(CARGO) build --release -p sortmill-cli
@@ -42,6 +42,10 @@ bench: ## time every case against its peers and the disk's floor (45 GB of disk,
 
 profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
 	python3 bench/stages.py
+
+bench-kernels: ## time the innermost loops, each beside what was tried instead (some minutes; KERNELS="sort gather")
+	$(CARGO) bench -p sortmill --bench kernels -- $(KERNELS) \
+		> bench/runs/$$(date +%F)-$$(git rev-parse --short HEAD)-kernels.csv
 
 # One part: fresh seeds for SOAK_MINUTES, each bounded to 5 minutes, so that a part takes at most 25.
 # A failure is repeated with the SEED it names; the next part goes on from the SEED printed last.

@@ -77,33 +77,31 @@ pub fn location(entry: Entry) -> u32 {
 
 /// Fewer entries than this are sorted by comparison at once.
 const RADIX_COUNT_MIN: usize = 24;
-/// From so many entries on, the radix step makes more parts: each is then sorted within the first-level
-/// cache.
-const WIDE_COUNT_MIN: usize = 1 << 13;
-/// Parts of a radix step, of few and of many entries.
-const PARTS_NARROW: usize = 1 << 6;
+/// From so many entries on, a radix step makes more parts, so that two steps suffice for a partition.
+const WIDE_COUNT_MIN: usize = 1 << 9;
+/// Parts of a radix step, of few and of many entries: few entries are less than two to a part.
+const PARTS_NARROW: usize = 1 << 8;
 const PARTS_WIDE: usize = 1 << 11;
+/// Where no part has more entries than this, all of them are finished by one insertion sort.
+const INSERT_COUNT_MAX: u32 = 16;
 
 /// Sorts entries by word and place: most-significant-digit steps over the bits in which the words differ,
-/// then comparison within the small parts. With `scratch` of at least as many entries each step scatters
-/// them there and the next one back; with less they are moved in place, which takes about twice the time.
+/// until almost every entry has a part to itself, then insertion. That takes `scratch` of at least as many
+/// entries; with less they are sorted by comparison, which takes twice the time.
 pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
-    if entries.len() < RADIX_COUNT_MIN {
-        entries.sort_unstable();
-    } else if let Some(scratch) = scratch.get_mut(..entries.len()) {
-        scatter_sort(entries, scratch, false);
-    } else {
-        sort_in_place(entries);
+    if entries.is_sorted() {
+        return;
+    }
+    match scratch.get_mut(..entries.len()) {
+        Some(scratch) => scatter_sort(entries, scratch, false),
+        None => entries.sort_unstable(),
     }
 }
 
 /// Sorts what lies in `from`; the result goes to `to` if `moves`, else it stays.
 fn scatter_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
     if from.len() < RADIX_COUNT_MIN {
-        from.sort_unstable();
-        if moves {
-            to.copy_from_slice(from);
-        }
+        compare_sort(from, to, moves);
     } else if from.len() < WIDE_COUNT_MIN {
         scatter_step::<PARTS_NARROW>(from, to, moves);
     } else {
@@ -111,22 +109,28 @@ fn scatter_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
     }
 }
 
-/// One step: scatters by the highest bits in which the words differ, then sorts each part.
+fn compare_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
+    from.sort_unstable();
+    if moves {
+        to.copy_from_slice(from);
+    }
+}
+
+/// One step: scatters by the highest bits in which the words differ, then sorts each part, or, where all
+/// are small, the whole, which is then nearly in order.
 fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves: bool) {
-    let digits = Digits::of(from, PARTS);
+    let digits = Digits::<PARTS>::of(from);
     if digits.width == 0 {
-        from.sort_unstable();
-        if moves {
-            to.copy_from_slice(from);
-        }
+        compare_sort(from, to, moves);
         return;
     }
     let mut ends = [0u32; PARTS];
     for &entry in from.iter() {
         ends[digits.part(entry)] += 1;
     }
-    let mut sum = 0;
+    let (mut sum, mut count_max) = (0, 0);
     for end in &mut ends {
+        count_max = count_max.max(*end);
         // For now where the part starts; when its entries have come, where it ends.
         (*end, sum) = (sum, sum + *end);
     }
@@ -134,6 +138,13 @@ fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves:
         let next = &mut ends[digits.part(entry)];
         to[*next as usize] = entry;
         *next += 1;
+    }
+    if count_max <= INSERT_COUNT_MAX {
+        insertion_sort(to);
+        if !moves {
+            from.copy_from_slice(to);
+        }
+        return;
     }
     let mut start = 0;
     for &end in &ends {
@@ -149,15 +160,28 @@ fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves:
     }
 }
 
-/// The highest bits in which the words of some entries differ.
-struct Digits {
+/// Sorts entries of which none is far from its place.
+fn insertion_sort(entries: &mut [Entry]) {
+    for at in 1..entries.len() {
+        let entry = entries[at];
+        let mut hole = at;
+        while hole > 0 && entries[hole - 1] > entry {
+            entries[hole] = entries[hole - 1];
+            hole -= 1;
+        }
+        entries[hole] = entry;
+    }
+}
+
+/// The highest bits in which the words of some entries differ, as many as tell `PARTS` parts apart.
+struct Digits<const PARTS: usize> {
     min: u64,
     width: u32,
     shift: u32,
 }
 
-impl Digits {
-    fn of(entries: &[Entry], parts: usize) -> Self {
+impl<const PARTS: usize> Digits<PARTS> {
+    fn of(entries: &[Entry]) -> Self {
         let (mut min, mut max) = (u64::MAX, 0);
         for &entry in entries {
             min = min.min(word(entry));
@@ -167,48 +191,14 @@ impl Digits {
         Self {
             min,
             width,
-            shift: width.saturating_sub(parts.ilog2()),
+            shift: width.saturating_sub(PARTS.ilog2()),
         }
     }
 
     #[inline(always)]
     fn part(&self, entry: Entry) -> usize {
-        ((word(entry) - self.min) >> self.shift) as usize
-    }
-}
-
-/// American flag sort (McIlroy, Bostic and McIlroy 1993): each swap puts one entry into its part.
-fn sort_in_place(entries: &mut [Entry]) {
-    if entries.len() < WIDE_COUNT_MIN {
-        entries.sort_unstable();
-        return;
-    }
-    let digits = Digits::of(entries, PARTS_WIDE);
-    let mut ends = [0usize; PARTS_WIDE];
-    for &entry in entries.iter() {
-        ends[digits.part(entry)] += 1;
-    }
-    let mut starts = [0usize; PARTS_WIDE];
-    let mut sum = 0;
-    for (start, end) in starts.iter_mut().zip(&mut ends) {
-        *start = sum;
-        sum += *end;
-        *end = sum;
-    }
-    let mut heads = starts;
-    for part in 0..heads.len() {
-        while heads[part] < ends[part] {
-            let home = digits.part(entries[heads[part]]);
-            if home == part {
-                heads[part] += 1;
-            } else {
-                entries.swap(heads[part], heads[home]);
-                heads[home] += 1;
-            }
-        }
-    }
-    for (&start, &end) in starts.iter().zip(&ends) {
-        entries[start..end].sort_unstable();
+        // The remainder is the number itself, and spares the check of a bound.
+        ((word(entry) - self.min) >> self.shift) as usize % PARTS
     }
 }
 
@@ -246,6 +236,7 @@ mod tests {
             RADIX_COUNT_MIN,
             WIDE_COUNT_MIN - 1,
             WIDE_COUNT_MIN,
+            5_000,
             50_000,
         ];
         for count in counts {
@@ -269,6 +260,38 @@ mod tests {
                         .collect(),
                 );
             }
+        }
+    }
+
+    #[test]
+    fn sorts_words_that_crowd_at_one_end() {
+        let mut seed = 8;
+        for count in [100, 1_000, 20_000] {
+            check(
+                (0..count)
+                    .map(|at| {
+                        let word = random(&mut seed) >> (random(&mut seed) % 64);
+                        entry(word, at, random(&mut seed) as u32)
+                    })
+                    .collect(),
+            );
+        }
+    }
+
+    #[test]
+    fn sorts_many_equal_words_among_few_others() {
+        let mut seed = 9;
+        for count in [100, 1_000, 20_000] {
+            check(
+                (0..count)
+                    .map(|at| {
+                        let word = random(&mut seed);
+                        let is_other = word.is_multiple_of(16);
+                        // Ordinals fall, so that equal words are out of place too.
+                        entry(if is_other { word } else { 1 << 40 }, count - at, at)
+                    })
+                    .collect(),
+            );
         }
     }
 
