@@ -29,9 +29,10 @@ fio_block=${block%iB} fio_file=${file%iB}
 
 fio_run() {
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 fio --output-format=json --direct=1 --ioengine=io_uring --bs="$fio_block" \
-		--iodepth="$depth" --directory="$folder" --size="$fio_file" "$@"
+		--iodepth="$depth" --mem_align=2M --directory="$folder" --size="$fio_file" "$@"
 }
-timed=(--time_based "--ramp_time=$(python3 -c "print(int($seconds * 250))")ms" "--runtime=${seconds}s")
+milliseconds() { python3 -c "print(f'{$seconds * $1:.0f}ms')"; }
+timed=(--time_based "--ramp_time=$(milliseconds 250)" "--runtime=$(milliseconds 1000)")
 fio_round() {
 	fio_run "${timed[@]}" --name=read --filename=fio-read --rw=read >"$1-read.json"
 	fio_run "${timed[@]}" --name=write --filename=fio-write --rw=write >"$1-write.json"
