@@ -4,6 +4,7 @@
 
 mod check;
 mod common;
+mod doctor;
 mod r#gen;
 mod report;
 mod size;
@@ -29,6 +30,7 @@ enum Command {
     Gen(Gen),
     Check(check::Check),
     Report(report::Report),
+    Doctor(doctor::Doctor),
 }
 
 #[derive(Subcommand)]
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Gen(Gen::Records(records)) => r#gen::run(&records),
         Command::Check(check) => check.run(),
         Command::Report(report) => report.run(),
+        Command::Doctor(doctor) => doctor.run(),
     };
     match result {
         Ok(code) => code,

@@ -8,6 +8,7 @@ pub mod block;
 pub mod check;
 pub mod chunks;
 pub mod commit;
+pub mod doctor;
 pub mod error;
 pub mod fingerprint;
 pub mod gen_records;
