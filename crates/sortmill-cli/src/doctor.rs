@@ -55,11 +55,11 @@ impl Doctor {
             false => words(&examination),
         };
         print(&text)?;
-        let bad: Vec<&str> = examination.bad().map(|finding| finding.about).collect();
+        let bad = bad_words(&examination);
         if bad.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
-        say(&format!("sortmill: bad: {}\n", bad.join(", ")));
+        say(&format!("sortmill: bad: {}\n", bad.join("; ")));
         Ok(ExitCode::from(2))
     }
 
@@ -107,6 +107,22 @@ impl Doctor {
         }
         Ok(found)
     }
+}
+
+/// What is bad, and where.
+fn bad_words(examination: &Examination) -> Vec<String> {
+    let mut bad = Vec::new();
+    for section in &examination.sections {
+        for finding in &section.findings {
+            let about = finding.about;
+            match (&section.path, finding.level) {
+                (Some(path), Level::Bad) => bad.push(format!("{about} of {}", path.display())),
+                (None, Level::Bad) => bad.push(about.to_owned()),
+                (_, Level::CouldBeBetter | Level::NotKnown | Level::Good) => {}
+            }
+        }
+    }
+    bad
 }
 
 fn words(examination: &Examination) -> String {

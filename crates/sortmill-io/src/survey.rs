@@ -1,13 +1,14 @@
 //! Finds out what the machine and its folders offer: [`Survey`] in, [`crate::facts`] out.
 //!
 //! `/proc` and `/sys` are read under a root of the caller's choice, so that a test can show any machine.
-//! What only a trial tells is tried on the machine that runs: a ring is made, memory touched, a file
-//! written. Nothing is changed, and nothing stays behind. All of this is particular to Linux.
+//! What only a trial tells is tried, if it is this machine's own root: a ring is made, memory touched, a
+//! file written. Nothing is changed, and nothing stays behind. All of this is particular to Linux.
 
 mod block;
 mod folder;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -24,24 +25,31 @@ const TOUCH_BYTES: usize = 64 << 20;
 /// With less than this available the trial would disturb others more than it tells.
 const TOUCH_BYTES_AVAILABLE_MIN: u64 = 256 << 20;
 
+const NOT_TRIED: &str = "not tried: this is not the machine that runs";
+
 /// Where `proc` and `sys` are found.
 pub struct Survey {
     root: PathBuf,
+    tries: bool,
 }
 
 impl Survey {
     /// The machine this runs on.
     #[must_use]
     pub fn here() -> Self {
-        Self::at(Path::new("/"))
+        Self {
+            root: PathBuf::from("/"),
+            tries: true,
+        }
     }
 
-    /// The machine whose `proc` and `sys` lie in `root`.
+    /// The machine whose `proc` and `sys` lie in `root`. Nothing is tried on it.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self {
             // Devices are found by links, and what a link leads to is compared with this.
             root: fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()),
+            tries: false,
         }
     }
 
@@ -55,7 +63,10 @@ impl Survey {
                 let mut flags = text.lines().filter(|line| line.starts_with("flags"));
                 flags.any(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
             }),
-            io_uring: Host::new(RingKind::Uring, true).map(|_| ()),
+            io_uring: match self.tries {
+                true => Host::new(RingKind::Uring, true).map(|_| ()),
+                false => Err(io::Error::other(NOT_TRIED)),
+            },
             io_uring_disabled: self.number("proc/sys/kernel/io_uring_disabled"),
             cores_online: self
                 .text("sys/devices/system/cpu/online")
@@ -87,7 +98,10 @@ impl Survey {
         let thp = "sys/kernel/mm/transparent_hugepage";
         MemoryFacts {
             bytes_total: kib("MemTotal:"),
-            first_touch: available.clone().and_then(first_touch),
+            first_touch: match self.tries {
+                true => available.clone().and_then(first_touch),
+                false => Err(NOT_TRIED.to_owned()),
+            },
             bytes_available: available,
             group: self
                 .text("proc/self/cgroup")
@@ -250,7 +264,7 @@ impl Survey {
 
     /// The names in a folder, in order.
     fn names(&self, path: &str) -> Fact<Vec<String>> {
-        let failed = |error: std::io::Error| format!("/{path}: {error}");
+        let failed = |error: io::Error| format!("/{path}: {error}");
         let entries = fs::read_dir(self.root.join(path)).map_err(failed)?;
         let mut names = Vec::new();
         for entry in entries {
@@ -276,7 +290,7 @@ fn first_touch(bytes_available: u64) -> Fact<FirstTouch> {
     if bytes_available < TOUCH_BYTES_AVAILABLE_MIN {
         return Err("too little memory is available to try it".to_owned());
     }
-    let failed = |error: std::io::Error| format!("mapping memory to try it: {error}");
+    let failed = |error: io::Error| format!("mapping memory to try it: {error}");
     let mut table = Table::<u128>::new(TOUCH_BYTES / size_of::<u128>()).map_err(failed)?;
     let huge_before = bytes_huge();
     let began = Instant::now();

@@ -127,12 +127,6 @@ pub fn examine(facts: &Facts) -> Examination {
 }
 
 impl Examination {
-    /// The findings that are bad.
-    pub fn bad(&self) -> impl Iterator<Item = &Finding> {
-        let all = self.sections.iter().flat_map(|section| &section.findings);
-        all.filter(|finding| finding.level == Level::Bad)
-    }
-
     /// As JSON.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -1,6 +1,7 @@
 //! The program: standard output is data, standard error is words, exit codes are promises.
 
 mod check;
+mod doctor;
 mod generate;
 mod memory;
 mod sort;

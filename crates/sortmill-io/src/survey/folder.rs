@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::{Survey, unescape};
+use super::{NOT_TRIED, Survey, unescape};
 use crate::facts::{Direct, Fact, FolderFacts, Mount, Space, Trial};
 use crate::host::fd;
 use crate::sync::Arc;
@@ -16,7 +16,7 @@ use crate::{Access, Buffer, File, Host, Op, OpKind, Os, Pool, RingKind};
 const TRIAL_BYTES: usize = 64 << 10;
 
 impl Survey {
-    /// What `path` offers. A file of 64 KiB is made in it, written, read back and gone again.
+    /// What `path` offers. For that a file of 64 KiB is made in it, written, read back and removed.
     #[must_use]
     pub fn folder(&self, path: &Path) -> FolderFacts {
         let resolved = resolve(path);
@@ -24,7 +24,10 @@ impl Survey {
         let mount = of().and_then(|folder| self.mount(&folder));
         FolderFacts {
             path: path.to_owned(),
-            trial: of().and_then(|folder| try_file(&folder)),
+            trial: of().and_then(|folder| match self.tries {
+                true => try_file(&folder),
+                false => Err(NOT_TRIED.to_owned()),
+            }),
             space: of().and_then(|folder| space(&folder)),
             is_written_in_place: of().and_then(|folder| is_written_in_place(&folder)),
             device: mount
@@ -61,12 +64,16 @@ fn mount_of(line: &str) -> Option<(Mount, String)> {
     else {
         return None;
     };
-    let options = options.split(',').chain(more.split(','));
+    // Both have some words, as `rw`: once is enough, but if either is `ro` it matters.
+    let mut options: Vec<&str> = options.split(',').chain(more.split(',')).collect();
+    let read_only = options.contains(&"ro");
+    let mut seen = std::collections::BTreeSet::new();
+    options.retain(|&option| seen.insert(option) && !(read_only && option == "rw"));
     let mount = Mount {
         folder: PathBuf::from(unescape(folder)),
         kind: kind.to_owned(),
         source: unescape(source),
-        options: options.map(str::to_owned).collect(),
+        options: options.into_iter().map(str::to_owned).collect(),
     };
     Some((mount, number.to_owned()))
 }

@@ -36,10 +36,7 @@ pub(super) fn trims(device: &Device) -> Fact<bool> {
 fn shown(device: &Device) -> String {
     let name = &device.name;
     let this = match &device.kind {
-        DeviceKind::Disk(disk) => match disk.rotates {
-            Ok(true) => format!("{name} (rotating)"),
-            _ => name.clone(),
-        },
+        DeviceKind::Disk(_) => name.clone(),
         DeviceKind::Raid(raid) => format!("{name} ({})", raid.level),
         DeviceKind::Crypt(mapped) => format!("{name} (encrypted: {mapped})"),
         DeviceKind::Mapped(mapped) => format!("{name} (mapped: {mapped})"),

@@ -4,6 +4,8 @@
 mod check;
 #[cfg(feature = "shuttle")]
 mod check_schedules;
+#[cfg(not(feature = "shuttle"))]
+mod doctor;
 #[cfg(feature = "shuttle")]
 mod faults;
 mod generate;
