@@ -102,7 +102,7 @@ fn the_trial() {
 /// The trial itself, on the disk that the tests run on, and that it leaves nothing behind.
 #[test]
 fn the_trial_is_a_real_one() {
-    let scratch = Scratch::new("doctor-trial");
+    let scratch = Scratch::new("doctor-real");
     let folder = Survey::here().folder(&scratch.path(""));
     let trial = folder.trial.unwrap();
     assert!(!matches!(trial.direct, Direct::Fails(_)), "{trial:?}");
