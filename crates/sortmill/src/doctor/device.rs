@@ -24,12 +24,15 @@ pub(super) fn trims(device: &Device) -> Fact<bool> {
     if let DeviceKind::Disk(disk) = &device.kind {
         return disk.trims.clone();
     }
+    if device.parts.is_empty() {
+        return Err(format!("no disk is known under {}", device.name));
+    }
     for part in &device.parts {
         if !trims(part)? {
             return Ok(false);
         }
     }
-    Ok(!device.parts.is_empty())
+    Ok(true)
 }
 
 /// `dm-0 (encrypted: home) of md0 (raid1) of sda, sdb`.

@@ -29,8 +29,8 @@ pub(super) fn findings(folder: &Folder, machine: &MachineFacts) -> Vec<Finding> 
     match &facts.mount {
         Ok(mount) => {
             found.push(file_system(folder, mount));
-            found.push(options(mount));
-            found.push(trim(facts, mount));
+            found.extend(options(mount));
+            found.extend(trim(facts, mount));
         }
         Err(why) => found.push(Finding::unknown("file system", why)),
     }
@@ -235,35 +235,49 @@ fn copy_on_write(folder: &Folder, mount: &Mount, found: String) -> Finding {
         ))
 }
 
-fn options(mount: &Mount) -> Finding {
+/// A finding for each option that costs something, or one for all of them.
+fn options(mount: &Mount) -> Vec<Finding> {
     const ABOUT: &str = "mount options";
-    let shown = mount.options.join(",");
     let has = |wanted: &str| mount.options.iter().any(|option| option == wanted);
     let at = quoted(&mount.folder.to_string_lossy());
+    let mut found = Vec::new();
     if has("ro") {
-        return Finding::better(ABOUT, shown)
-            .means("Nothing can be written here: it is good for inputs only.")
-            .command(format!("sudo mount -o remount,rw {at}"));
+        found.push(
+            Finding::better(ABOUT, "ro")
+                .means("Nothing can be written here: it is good for inputs only.")
+                .command(format!("sudo mount -o remount,rw {at}")),
+        );
     }
     if has("sync") {
-        return Finding::better(ABOUT, shown)
-            .means("Every write waits until the device has it, though a job asks for that once, at its end (sync).")
-            .command(format!("sudo mount -o remount,async {at}"));
+        found.push(
+            Finding::better(ABOUT, "sync")
+                .means("Every write waits until the device has it, though a job asks for that once, at its end.")
+                .command(format!("sudo mount -o remount,async {at}")),
+        );
     }
     if has("data=journal") {
-        return Finding::better(ABOUT, shown)
-            .means("Every byte is written twice, first to the journal, and goes through the page cache (data=journal).")
-            .advice("Write data=ordered in /etc/fstab and mount it anew.");
+        found.push(
+            Finding::better(ABOUT, "data=journal")
+                .means("Every byte is written twice, first to the journal, and goes through the page cache.")
+                .advice("Write data=ordered in /etc/fstab and mount it anew."),
+        );
     }
     if has("nobarrier") || has("barrier=0") {
-        return Finding::better(ABOUT, shown)
-            .means("What was synced may be lost when the power fails, a finished output among it (nobarrier).")
-            .command(format!("sudo mount -o remount,barrier {at}"));
+        found.push(
+            Finding::better(ABOUT, "nobarrier")
+                .means(
+                    "What was synced may be lost when the power fails, a finished output among it.",
+                )
+                .command(format!("sudo mount -o remount,barrier {at}")),
+        );
     }
-    Finding::good(ABOUT, shown)
+    if found.is_empty() {
+        found.push(Finding::good(ABOUT, mount.options.join(",")));
+    }
+    found
 }
 
-fn trim(facts: &FolderFacts, mount: &Mount) -> Finding {
+fn trim(facts: &FolderFacts, mount: &Mount) -> Option<Finding> {
     const ABOUT: &str = "TRIM";
     let at_once = mount
         .options
@@ -271,20 +285,22 @@ fn trim(facts: &FolderFacts, mount: &Mount) -> Finding {
         .any(|option| option == "discard" || option == "discard=sync");
     // F2fs sends it in idle moments whatever its option is called.
     if at_once && mount.kind != "f2fs" {
-        return Finding::better(ABOUT, "sent whenever a file is removed (discard)")
+        let finding = Finding::better(ABOUT, "sent whenever a file is removed (discard)")
             .means("Removing temporary files, and replacing an output, takes as long as the device needs for it.")
             .advice("Leave it to a weekly fstrim: sudo systemctl enable --now fstrim.timer")
             .command(format!(
                 "sudo mount -o remount,nodiscard {}",
                 quoted(&mount.folder.to_string_lossy())
             ));
+        return Some(finding);
     }
-    match facts.device.as_ref().map(device::trims) {
+    // What is not known of the device is said where it is due.
+    let device = facts.device.as_ref().ok()?;
+    Some(match device::trims(device) {
         Err(why) => Finding::unknown(ABOUT, why),
-        Ok(Err(why)) => Finding::unknown(ABOUT, why),
-        Ok(Ok(true)) => Finding::good(ABOUT, "not sent while a job waits; the device takes it"),
-        Ok(Ok(false)) => Finding::good(ABOUT, "the device does not take it"),
-    }
+        Ok(true) => Finding::good(ABOUT, "not sent while a job waits; the device takes it"),
+        Ok(false) => Finding::good(ABOUT, "the device does not take it"),
+    })
 }
 
 /// A path as a shell takes it.

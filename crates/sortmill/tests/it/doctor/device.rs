@@ -234,6 +234,7 @@ fn mapped_devices() {
                 CouldBeBetter,
                 "the file /data/image",
             ),
+            case("TRIM", &[ON_LOOP], NotKnown, "under loop0"),
             case("device in memory", &[ON_ZRAM], Bad, "zram0"),
         ],
     );

@@ -263,6 +263,19 @@ fn mount_options() {
     }
 }
 
+#[test]
+fn each_option_that_costs_is_told() {
+    let scratch = Scratch::new("doctor-both");
+    let line = "27 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,sync,data=journal\n";
+    let facts = facts(&scratch, &[("proc/self/mountinfo", line)], nothing);
+    let examination = examine(&facts);
+    let found: Vec<&str> = findings(&examination)
+        .filter(|finding| finding.about == "mount options")
+        .map(|finding| finding.found.as_str())
+        .collect();
+    assert_eq!(found, ["sync", "data=journal"]);
+}
+
 /// The nearest mount counts, of several at one place the last, and names with spaces are read.
 #[test]
 fn the_mount_is_the_folders_own() {
