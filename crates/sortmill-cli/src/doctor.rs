@@ -26,6 +26,7 @@ use crate::common::{print, say};
 #[derive(Args)]
 pub struct Doctor {
     /// Folders to look at besides. Default: the current one
+    #[arg(value_name = "DIR")]
     folders: Vec<PathBuf>,
 
     /// Folder for temporary files. Default: as `sort` chooses it
