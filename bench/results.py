@@ -69,8 +69,9 @@ def value(name, text):
 
 
 def of_old_form(row):
-    """Files up to 2026-11-22 knew one case, and a floor from the mixed rates alone, which is not the same F."""
-    if "case" in row:
+    """Files up to 2026-11-22 knew one case, and a floor from the mixed rates alone, which is not the same F. Other
+    tools' files lie here too."""
+    if "case" in row or "contestant" not in row:
         return row
     row |= {name: None for name in COLUMNS if name not in row or name.startswith("floor")}
     version = re.search(rf"{row['contestant']}==([\d.]+)", row["versions"])

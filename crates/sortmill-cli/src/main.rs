@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod common;
 mod disks;
+mod doctor;
 mod r#gen;
 mod report;
 mod size;
@@ -34,6 +35,7 @@ enum Command {
     #[command(subcommand)]
     Bench(Bench),
     Report(report::Report),
+    Doctor(doctor::Doctor),
 }
 
 #[derive(Subcommand)]
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Bench(Bench::Disk(disk)) => disk.run(),
         Command::Report(report) => report.run(),
+        Command::Doctor(doctor) => doctor.run(),
     };
     match result {
         Ok(code) => code,

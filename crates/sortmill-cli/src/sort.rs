@@ -105,7 +105,7 @@ impl Sort {
         let os = self.machine.open()?;
         let mut job = self.job(&os);
         let stop = stop_on_signals();
-        let temp = run::temp_folder(&job, &os)?;
+        let temp = run::folders(&job, &os)?.temp;
         let known = disks::known(&os, &temp);
         if let Some(Known::Figures(figures)) = &known {
             job.disk = Some(figures.clone());

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
+use crate::cgroup::{self, field};
 use crate::os::{Access, File, FileSystem, Handle, Kind, Machine, Meta, Os, Ring, Usage};
 use crate::posix::PosixRing;
 
@@ -95,7 +96,7 @@ fn uring_ring(_depth: usize) -> io::Result<PosixRing> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn fd(file: &File) -> &std::os::fd::OwnedFd {
+pub(crate) fn fd(file: &File) -> &std::os::fd::OwnedFd {
     match &file.handle {
         Handle::Fd(fd) => fd,
         Handle::Sim(_) => unreachable!("a simulated file is never given to the host"),
@@ -386,7 +387,9 @@ impl Os for Host {
 
     fn machine(&self) -> Machine {
         let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let (limit, used) = cgroup_memory().unwrap_or((u64::MAX, 0));
+        let group = cgroup::memory(Path::new("/"));
+        let (limit, used) =
+            group.map_or((u64::MAX, 0), |group| (group.bytes_limit, group.bytes_used));
         let total = field(&info, "MemTotal:") * 1024;
         let available = field(&info, "MemAvailable:") * 1024;
         Machine {
@@ -435,60 +438,11 @@ fn device_words(number: u64) -> String {
     .to_owned()
 }
 
-/// The number behind `name` in one of the kernel's `name number` lists, 0 if it is not there.
-fn field(text: &str, name: &str) -> u64 {
-    text.lines()
-        .find_map(|line| line.strip_prefix(name))
-        .and_then(|rest| rest.split_whitespace().next())
-        .and_then(|number| number.parse().ok())
-        .unwrap_or(0)
-}
-
 /// User and system time of the process.
 fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
-/// Limit and use of the tightest memory cgroup this process is in, version 2 or 1. What the group's page
-/// cache holds counts as free: the kernel gives it back.
-fn cgroup_memory() -> Option<(u64, u64)> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut tightest: Option<(u64, u64)> = None;
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let (root, limit_name, used_name) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
-            list if list.split(',').any(|name| name == "memory") => (
-                "/sys/fs/cgroup/memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            ),
-            _ => continue,
-        };
-        let mut folder = PathBuf::from(format!("{root}{path}"));
-        while folder.starts_with(root) {
-            if let Some(limit) = read_number(&folder.join(limit_name)) {
-                let used = read_number(&folder.join(used_name)).unwrap_or(0);
-                let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-                let cached = field(&stat, "inactive_file ") + field(&stat, "active_file ");
-                let found = (limit, used.saturating_sub(cached));
-                if tightest.is_none_or(|(tight, _)| limit < tight) {
-                    tightest = Some(found);
-                }
-            }
-            if !folder.pop() {
-                break;
-            }
-        }
-    }
-    tightest
-}
-
-fn read_number(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// Bytes of the file's first `bytes` that the page cache holds, by `cachestat(2)` (Linux 6.5).

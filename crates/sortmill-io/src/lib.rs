@@ -2,14 +2,19 @@
 //!
 //! Read in this order: [`buffer`] (who owns memory), [`os`] (the one trait through which all I/O,
 //! clock and randomness pass), [`host`] with [`uring`] and [`posix`] (the real machine), [`sim`] (the
-//! deterministic one, with faults), [`frame`] (what a block looks like on disk and wire).
+//! deterministic one, with faults), [`frame`] (what a block looks like on disk and wire). Beside them stand
+//! [`facts`] (what a machine and its folders offer) and [`survey`] (who finds it out).
 
 pub mod buffer;
+mod cgroup;
+pub mod facts;
 pub mod frame;
 pub mod host;
 pub mod os;
 mod posix;
 pub mod sim;
+#[cfg(target_os = "linux")]
+pub mod survey;
 pub mod sync;
 #[cfg(target_os = "linux")]
 mod uring;

@@ -10,6 +10,7 @@ pub mod chunks;
 pub mod commit;
 pub mod compare;
 pub mod disk;
+pub mod doctor;
 pub mod error;
 pub mod fingerprint;
 pub mod gen_records;

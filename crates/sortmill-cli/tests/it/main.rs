@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod doctor;
 mod generate;
 mod memory;
 mod sort;

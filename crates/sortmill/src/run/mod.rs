@@ -71,7 +71,7 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
     plan.verify =
         job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
-    let temp = temp_of(job, os, &output);
+    let temp = temp_folder(job, os, output.folder());
     if job.until.is_some() {
         output = Where::Nowhere;
     }
@@ -86,17 +86,33 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     })
 }
 
-/// The folder that temporary files of `job` go to: for whoever knows something of its disk.
-///
-/// # Errors
-/// An output that cannot be found.
-pub fn temp_folder(job: &Job, os: &dyn Os) -> Result<PathBuf> {
-    Ok(temp_of(job, os, &find_output(job, os)?))
+/// The folders that a job would write to.
+pub struct Folders {
+    /// For temporary files.
+    pub temp: PathBuf,
+    /// For the output; `None` if it is written in place.
+    pub output: Option<PathBuf>,
 }
 
-fn temp_of(job: &Job, os: &dyn Os, output: &Where) -> PathBuf {
-    let asked = job.temp.clone();
-    asked.unwrap_or_else(|| default_temp(os, output))
+/// Finds the folders that a job would write to. Its inputs are not looked at.
+///
+/// # Errors
+/// An output that cannot be one.
+pub fn folders(job: &Job, os: &dyn Os) -> Result<Folders> {
+    let output = find_output(job, os)?;
+    Ok(Folders {
+        temp: temp_folder(job, os, output.folder()),
+        output: output.folder().map(Path::to_owned),
+    })
+}
+
+impl Where {
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::NewFile(new_file) => Some(new_file.folder()),
+            Self::InPlace(_) | Self::Stdout | Self::Nowhere => None,
+        }
+    }
 }
 
 fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
@@ -122,18 +138,18 @@ fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
     })
 }
 
-/// `$TMPDIR` unless that is in memory, else the output's folder, else `/var/tmp`.
-fn default_temp(os: &dyn Os, output: &Where) -> PathBuf {
+/// What was asked for; else `$TMPDIR` unless that is in memory, else the output's folder, else `/var/tmp`.
+fn temp_folder(job: &Job, os: &dyn Os, output: Option<&Path>) -> PathBuf {
+    if let Some(folder) = &job.temp {
+        return folder.clone();
+    }
     if let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
         && !folder.as_os_str().is_empty()
         && !os.in_memory(&folder)
     {
         return folder;
     }
-    match output {
-        Where::NewFile(new_file) => new_file.folder().to_owned(),
-        Where::InPlace(_) | Where::Stdout | Where::Nowhere => PathBuf::from("/var/tmp"),
-    }
+    output.map_or_else(|| PathBuf::from("/var/tmp"), Path::to_owned)
 }
 
 /// Looks at the beginning of the first file to learn how long its lines are.

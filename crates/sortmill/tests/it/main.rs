@@ -5,6 +5,8 @@ mod check;
 #[cfg(feature = "shuttle")]
 mod check_schedules;
 mod disk;
+#[cfg(not(feature = "shuttle"))]
+mod doctor;
 #[cfg(feature = "shuttle")]
 mod faults;
 mod generate;
