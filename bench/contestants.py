@@ -107,9 +107,11 @@ def pinned(package):
 
 
 def warm_program(name):
-    """The data are read cold, the program is not: chDB's library alone is half a gigabyte."""
+    """The data are read cold, the program is not: chDB's library alone is half a gigabyte, as Spark's is."""
     if name == "pyspark":
         command(["java", "-version"])
+        for jar in VENV.glob("lib/python*/site-packages/pyspark/jars/*.jar"):
+            jar.read_bytes()
     if ALL[name].package:
         command([VENV_PYTHON, "-c", f"import {ALL[name].package}"])
     else:
