@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use sortmill::report::Report;
 use sortmill::verdict::{BoundBy, Verdict, longest};
 
-use crate::sort::{caught, finish, is_root, run_badly, run_well, sort, stderr, words};
+use crate::sort::{
+    caught, finish, is_root, run_badly, run_well, signal, sort, stderr, until, words,
+};
 use crate::{PROGRAM, Scratch};
 
 /// What a slow disk or stream gets through: far less than the slowest processor sorts.
@@ -207,6 +209,28 @@ fn a_slow_temporary_disk() {
     check(&said, &report, "distribute", &expected, &beginning);
     check_share(verdict(&report, "distribute"));
     assert!(report.probe_ns > 0);
+}
+
+#[test]
+fn a_signal_ends_the_probe_and_not_the_job() {
+    let scratch = Scratch::new("verdict-signal");
+    let Some(disk) = SlowDisk::new(&scratch, 200, &["write"]) else {
+        return;
+    };
+    std::fs::write(scratch.path("in"), records(500_000)).unwrap();
+    let line = format!("{LITTLE} --probe -T {{}}slow -o {{}}out --report {{}}report {{}}in");
+    let child = disk.sort(&words(&scratch, &line)).spawn().unwrap();
+    until("the output's name", || {
+        scratch.path("out").exists().then_some(())
+    });
+    signal(child.id(), "INT");
+    let (_, report) = ended(child, &scratch);
+    assert_eq!(verdict(&report, "distribute").share_percent, None);
+    assert_eq!(
+        std::fs::metadata(scratch.path("out")).unwrap().len(),
+        50_000_000
+    );
+    assert!(crate::sort::names_with(&disk.folder, "sortmill-").is_empty());
 }
 
 #[test]

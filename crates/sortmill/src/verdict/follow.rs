@@ -65,17 +65,22 @@ impl Shape<'_> {
         workers: &StageMetrics,
         drain: &StageMetrics,
     ) -> BoundBy {
+        // A worker that has ended waits for the drain if that is busy most of the time, else for its fellows.
+        let drain_ns = drain.wait_device_ns + drain.work_ns;
+        let drains = share(drain_ns, phase.wall_ns) > IN_FLIGHT_SHARE_MIN;
+        let ended_ns = if drains { workers.finished_ns } else { 0 };
+        let for_drain_ns = workers.wait_memory_ns + ended_ns;
         // Who waits for the turn of another worker waits for what that one waits for.
-        let own_ns = workers.all_ns() - workers.wait_output_ns;
+        let own_ns = workers.work_ns + workers.wait_input_ns + for_drain_ns;
         let for_source = share(workers.wait_input_ns, own_ns);
-        let for_drain = share(workers.wait_memory_ns + workers.finished_ns, own_ns);
+        let for_drain = share(for_drain_ns, own_ns);
         if for_source + for_drain < WAIT_SHARE_MIN {
             return self.cpu(phase, self.workers);
         }
         let followed = if for_source >= for_drain {
             self.behind_source(phase, source, workers, drain)
         } else {
-            self.behind_drain(phase, source, workers, drain)
+            self.behind_drain(phase, source, drain, for_drain_ns)
         };
         let waits = for_source + for_drain;
         followed.unwrap_or_else(|| match waits < UNEXPLAINED_SHARE_MAX {
@@ -133,21 +138,16 @@ impl Shape<'_> {
         )
     }
 
-    /// The workers waited for memory that the drain had, or for its end. None as above.
+    /// The workers waited `waited_ns` together for memory that the drain had, or for its end. None as above.
     fn behind_drain(
         &self,
         phase: &Phase,
         source: &StageMetrics,
-        workers: &StageMetrics,
         drain: &StageMetrics,
+        waited_ns: u64,
     ) -> Option<BoundBy> {
-        let waited_ns = workers.wait_memory_ns + workers.finished_ns;
-        let per_worker_ns = waited_ns / workers.worker_count.max(1);
+        let per_worker_ns = waited_ns / sum(phase, self.workers).worker_count.max(1);
         if !explains(drain.wait_device_ns + drain.work_ns, per_worker_ns) {
-            // One worker was behind the others, or nobody had a buffer.
-            if workers.finished_ns > workers.wait_memory_ns {
-                return Some(self.cpu(phase, self.workers));
-            }
             let both_ns = (drain.wait_input_ns + per_worker_ns).saturating_sub(phase.wall_ns);
             let stage = costliest(phase, self.workers, |stage| stage.wait_memory_ns);
             return (share(both_ns, phase.wall_ns) > WAIT_SHARE_MIN)
@@ -462,6 +462,37 @@ mod tests {
             &ends,
             9 * GB,
             "distribute was bound by the small reads of the sample of in",
+        );
+    }
+
+    /// On a machine that was busy with others, one of two workers ended long before the other, while the
+    /// device wrote what it was given without delay: for a while that was told as bound by the device.
+    #[test]
+    fn a_worker_that_ends_early_waits_for_its_fellow() {
+        let uneven = phase(
+            "sort",
+            [0, 0, 0, 0, 0, 100],
+            [87, 0, 1, 0, 0, 12],
+            [1, 72, 0, 0, 27, 0],
+        );
+        check(
+            &uneven,
+            &ends([1, 1, 1]),
+            0,
+            "sort was bound by the processor: 2 threads on 2 cores, mostly in sort, 3.5 s of a core \
+             for each GB",
+        );
+        let draining = phase(
+            "sort",
+            [0, 0, 0, 0, 0, 100],
+            [30, 0, 0, 10, 0, 60],
+            [1, 20, 0, 0, 79, 0],
+        );
+        check(
+            &draining,
+            &ends([1, 2, 3]),
+            0,
+            "sort was bound by writes to out: 625 MB/s",
         );
     }
 
