@@ -37,9 +37,13 @@ pub struct Slab<'a> {
 /// Where a segment's records lie.
 struct Place {
     chunk: u64,
+    /// The block in which they end, an index among the unit's.
+    block: u32,
     location: u32,
     bytes: u32,
     records: u32,
+    /// The first one's.
+    ordinal: u32,
 }
 
 /// A damaged block: which one, and what is wrong with it.
@@ -60,8 +64,13 @@ pub struct Load {
 }
 
 impl<'a> Slab<'a> {
-    /// Checks the blocks and makes an entry of each record in `range`, in place order. `entries` holds
-    /// at least as many as the blocks have records. `block_bytes` is a power of two.
+    /// Checks the blocks and makes an entry of each record in `range`, in the order in which they lie; their
+    /// ordinals are in place order. `entries` holds at least as many as the blocks have records.
+    /// `block_bytes` is a power of two.
+    ///
+    /// Ordinals need every segment's header, so headers are read first, and believed as far as their block
+    /// holds them. Then each block's checksum is compared and, while the block is in the cache, its entries
+    /// are made. Nothing that came of a header is used unless all the blocks are sound.
     ///
     /// # Errors
     /// The first block that is not what was written.
@@ -81,67 +90,82 @@ impl<'a> Slab<'a> {
         };
         let mut places = Vec::with_capacity(blocks.len() * 8);
         for index in 0..blocks.len() {
-            slab.open_block(blocks, index, &mut places)
-                .map_err(|why| Damaged { block: index, why })?;
-        }
-        // A stable sort: of one chunk, what came first stays first.
-        places.sort_by_key(|place| place.chunk);
-        let mut load = Load::default();
-        for place in &places {
-            slab.chunks.push((load.records as u32, place.chunk));
-            slab.enter(order, place, range, entries, &mut load)
-                .map_err(|why| Damaged {
-                    block: ((place.location >> slab.shift) as usize).min(blocks.len() - 1),
-                    why,
+            slab.find_segments(blocks, index, &mut places)
+                .map_err(|why| {
+                    first_damaged(&blocks[..=index]).unwrap_or(Damaged { block: index, why })
                 })?;
+        }
+        slab.number(&mut places);
+        let mut load = Load::default();
+        let mut places = places.iter().peekable();
+        for (index, block) in blocks.iter().enumerate() {
+            let damaged = |why| Damaged { block: index, why };
+            check(block).map_err(damaged)?;
+            while let Some(place) = places.next_if(|place| place.block as usize == index) {
+                slab.enter(order, place, range, entries, &mut load)
+                    .map_err(damaged)?;
+            }
         }
         Ok((slab, load))
     }
 
-    /// Checks a block and notes its segments; fragments are put together when their last one comes.
-    fn open_block(
+    /// Notes a block's segments; fragments are put together when their last one comes.
+    fn find_segments(
         &mut self,
         blocks: &[Framed<'a>],
         index: usize,
         places: &mut Vec<Place>,
     ) -> Result<(), Damage> {
         let block = &blocks[index];
-        if block.unchecked {
-            Header::open(block.bytes, &block.header)?;
-        }
         let end = HEADER_BYTES + block.header.payload_bytes as usize;
         let mut at = HEADER_BYTES;
-        let mut records = 0;
+        let mut records = 0_u32;
         while at < end {
             let (segment, header_bytes) = Segment::get(&block.bytes[at..end])?;
             at += header_bytes;
             if segment.record_count > 0 {
-                let location = match at == HEADER_BYTES + header_bytes {
+                let chain = match at == HEADER_BYTES + header_bytes {
                     true => self.end_of_chain(blocks, index, &segment)?,
                     false => None,
                 };
-                places.push(match location {
-                    Some((location, bytes)) => Place {
-                        chunk: segment.chunk,
-                        location,
-                        bytes,
-                        records: 1,
+                let within = (index << self.shift) as u32 + at as u32;
+                let (location, bytes) = chain.unwrap_or((within, segment.bytes));
+                places.push(Place {
+                    chunk: segment.chunk,
+                    block: index as u32,
+                    location,
+                    bytes,
+                    records: if chain.is_some() {
+                        1
+                    } else {
+                        segment.record_count
                     },
-                    None => Place {
-                        chunk: segment.chunk,
-                        location: (index << self.shift) as u32 + at as u32,
-                        bytes: segment.bytes,
-                        records: segment.record_count,
-                    },
+                    ordinal: 0,
                 });
             }
-            records += segment.record_count;
+            records = records
+                .checked_add(segment.record_count)
+                .ok_or(Damage::Segments)?;
             at += segment.bytes as usize;
         }
         if records == block.header.record_count {
             Ok(())
         } else {
             Err(Damage::Segments)
+        }
+    }
+
+    /// Numbers all records in the order of their places.
+    fn number(&mut self, places: &mut [Place]) {
+        let mut by_chunk: Vec<u32> = (0..places.len() as u32).collect();
+        // A stable sort: of one chunk, what came first stays first.
+        by_chunk.sort_by_key(|&at| places[at as usize].chunk);
+        let mut ordinal = 0;
+        for at in by_chunk {
+            let place = &mut places[at as usize];
+            place.ordinal = ordinal;
+            self.chunks.push((ordinal, place.chunk));
+            ordinal = ordinal.wrapping_add(place.records);
         }
     }
 
@@ -190,8 +214,26 @@ impl<'a> Slab<'a> {
         load: &mut Load,
     ) -> Result<(), Damage> {
         let bytes = &self.from(place.location)[..place.bytes as usize];
+        if range.is_none() {
+            return match order.format() {
+                Format::Fixed(size) => {
+                    let records = bytes.chunks_exact(size as usize);
+                    enter_all(order, place, records, entries, load)
+                }
+                Format::Lines => {
+                    let mut rest = bytes;
+                    let lines = std::iter::from_fn(|| {
+                        let end = memchr::memchr(b'\n', rest)? + 1;
+                        let (line, after) = rest.split_at(end);
+                        rest = after;
+                        Some(line)
+                    });
+                    enter_all(order, place, lines, entries, load)
+                }
+            };
+        }
         let mut at = 0;
-        for _ in 0..place.records {
+        for index in 0..place.records {
             let left = &bytes[at..];
             let length = match order.format() {
                 Format::Lines => memchr::memchr(b'\n', left).ok_or(Damage::Segments)? + 1,
@@ -200,8 +242,9 @@ impl<'a> Slab<'a> {
             };
             let record = &left[..length];
             if range.is_none_or(|range| is_inside(order, record, place.chunk, range)) {
-                let ordinal = load.records as u32;
-                let entry = entries.get_mut(ordinal as usize).ok_or(Damage::Segments)?;
+                let next = load.records as usize;
+                let entry = entries.get_mut(next).ok_or(Damage::Segments)?;
+                let ordinal = place.ordinal.wrapping_add(index);
                 *entry = kernel::entry(order.word(record, 0), ordinal, place.location + at as u32);
                 load.records += 1;
                 load.bytes += length as u64;
@@ -245,6 +288,53 @@ impl<'a> Slab<'a> {
     pub fn prefetch(&self, location: u32, bytes: usize) {
         kernel::prefetch(self.from(location), 0, bytes);
     }
+}
+
+/// Makes the entries of a segment whose `records` are all wanted, as those of most jobs are.
+#[inline]
+fn enter_all<'r>(
+    order: &Order,
+    place: &Place,
+    records: impl Iterator<Item = &'r [u8]>,
+    entries: &mut [Entry],
+    load: &mut Load,
+) -> Result<(), Damage> {
+    let from = load.records as usize;
+    let entries = entries
+        .get_mut(from..from + place.records as usize)
+        .ok_or(Damage::Segments)?;
+    let (mut count, mut bytes) = (0, 0);
+    for (entry, record) in entries.iter_mut().zip(records) {
+        let ordinal = place.ordinal.wrapping_add(count);
+        *entry = kernel::entry(order.word(record, 0), ordinal, place.location + bytes);
+        count += 1;
+        bytes += record.len() as u32;
+    }
+    if (count, bytes) != (place.records, place.bytes) {
+        return Err(Damage::Segments);
+    }
+    load.records += u64::from(count);
+    load.bytes += u64::from(bytes);
+    Ok(())
+}
+
+/// Compares a block from a disk with its header and checksum.
+fn check(block: &Framed<'_>) -> Result<(), Damage> {
+    match block.unchecked {
+        true => Header::open(block.bytes, &block.header),
+        false => Ok(()),
+    }
+}
+
+/// The first of `blocks` that is not what was written, if that is why its segments make no sense.
+fn first_damaged(blocks: &[Framed<'_>]) -> Option<Damaged> {
+    let damage = |(block, framed)| {
+        Some(Damaged {
+            block,
+            why: check(framed).err()?,
+        })
+    };
+    blocks.iter().enumerate().find_map(damage)
 }
 
 fn is_inside(
@@ -305,5 +395,118 @@ fn refine(
         }
         kernel::sort_entries(run, scratch);
         refine(order, slab, run, scratch, depth + 1);
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+    use crate::block::Open;
+    use crate::fingerprint::Fingerprint;
+    use crate::order::KeyPart;
+
+    const BLOCK_BYTES: usize = 4096;
+
+    /// Three blocks of records `chunk, index`, the chunks from the last to the first.
+    fn blocks() -> Vec<(Header, Vec<u8>)> {
+        let pool = sortmill_io::Pool::new(3, BLOCK_BYTES).unwrap();
+        (0..3)
+            .map(|sequence| {
+                let mut open = Open::new(pool.take().unwrap());
+                for chunk in [2 * (2 - sequence) + 1, 2 * (2 - sequence)] {
+                    let bytes: Vec<u8> = (0..5).flat_map(|index| [chunk as u8, index]).collect();
+                    let batch = Batch {
+                        chunk,
+                        bytes: &bytes,
+                        offsets: &[0, 2, 4, 6, 8, 10],
+                        fingerprint: Fingerprint::default(),
+                    };
+                    assert_eq!(open.put(&batch, &[0, 1, 2, 3, 4]), 5);
+                }
+                let header = Header {
+                    sequence: sequence as u32,
+                    record_count: open.records(),
+                    payload_bytes: open.payload_bytes(),
+                    ..Header::default()
+                };
+                let mut buffer = open.into_buffer();
+                header.seal(&mut buffer);
+                (header, buffer.to_vec())
+            })
+            .collect()
+    }
+
+    fn lay_out(
+        blocks: &[(Header, Vec<u8>)],
+        range: Range<'_>,
+    ) -> Result<Vec<(u32, Vec<u8>)>, Damaged> {
+        let order = Order::new(Format::Fixed(2), &[KeyPart::plain(1, 1)]).unwrap();
+        let framed: Vec<Framed<'_>> = blocks
+            .iter()
+            .map(|(header, bytes)| Framed {
+                header: *header,
+                bytes,
+                unchecked: true,
+            })
+            .collect();
+        let mut entries = [0; 30];
+        let (slab, load) = Slab::lay_out(&order, &framed, BLOCK_BYTES, range, &mut entries)?;
+        let mut found: Vec<(u32, Vec<u8>)> = entries[..load.records as usize]
+            .iter()
+            .map(|&entry| {
+                let record = slab.record(&order, kernel::location(entry));
+                assert_eq!(slab.chunk(kernel::ordinal(entry)), u64::from(record[0]));
+                (kernel::ordinal(entry), record.to_vec())
+            })
+            .collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    #[test]
+    fn ordinals_follow_places_whatever_way_blocks_took() {
+        let Ok(found) = lay_out(&blocks(), None) else {
+            panic!("the blocks are sound");
+        };
+        let places = (0..6).flat_map(|chunk| (0..5).map(move |index| vec![chunk, index]));
+        let expected: Vec<(u32, Vec<u8>)> = (0..).zip(places).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn of_a_range_the_ordinals_still_follow_places() {
+        let boundary = |key| Boundary {
+            key: vec![key],
+            chunk: 0,
+        };
+        let (from, to) = (boundary(1), boundary(3));
+        let Ok(found) = lay_out(&blocks(), Some((Some(&from), Some(&to)))) else {
+            panic!("the blocks are sound");
+        };
+        let records: Vec<Vec<u8>> = found.into_iter().map(|(_, record)| record).collect();
+        let expected: Vec<Vec<u8>> = (0..6)
+            .flat_map(|chunk| [vec![chunk, 1], vec![chunk, 2]])
+            .collect();
+        assert_eq!(records, expected);
+    }
+
+    /// Segments are found before checksums are compared, so whatever damage does to them must not hide
+    /// which block it is and why.
+    #[test]
+    fn damage_is_told_as_such_even_where_it_hits_a_segments_header() {
+        let sound = blocks();
+        for block in 0..sound.len() {
+            let bytes = HEADER_BYTES + sound[block].0.payload_bytes as usize;
+            for bit in 0..bytes * 8 {
+                let mut altered = sound.clone();
+                altered[block].1[bit / 8] ^= 1 << (bit % 8);
+                let Err(damaged) = lay_out(&altered, None) else {
+                    panic!("bit {bit} of block {block} was not missed");
+                };
+                assert_eq!(damaged.block, block, "bit {bit}");
+                assert_ne!(damaged.why, Damage::Segments, "bit {bit}");
+            }
+        }
     }
 }
