@@ -214,6 +214,24 @@ impl<'a> Slab<'a> {
         load: &mut Load,
     ) -> Result<(), Damage> {
         let bytes = &self.from(place.location)[..place.bytes as usize];
+        if range.is_none() {
+            return match order.format() {
+                Format::Fixed(size) => {
+                    let records = bytes.chunks_exact(size as usize);
+                    enter_all(order, place, records, entries, load)
+                }
+                Format::Lines => {
+                    let mut rest = bytes;
+                    let lines = std::iter::from_fn(|| {
+                        let end = memchr::memchr(b'\n', rest)? + 1;
+                        let (line, after) = rest.split_at(end);
+                        rest = after;
+                        Some(line)
+                    });
+                    enter_all(order, place, lines, entries, load)
+                }
+            };
+        }
         let mut at = 0;
         for index in 0..place.records {
             let left = &bytes[at..];
@@ -270,6 +288,34 @@ impl<'a> Slab<'a> {
     pub fn prefetch(&self, location: u32, bytes: usize) {
         kernel::prefetch(self.from(location), 0, bytes);
     }
+}
+
+/// Makes the entries of a segment whose `records` are all wanted, as those of most jobs are.
+#[inline]
+fn enter_all<'r>(
+    order: &Order,
+    place: &Place,
+    records: impl Iterator<Item = &'r [u8]>,
+    entries: &mut [Entry],
+    load: &mut Load,
+) -> Result<(), Damage> {
+    let from = load.records as usize;
+    let entries = entries
+        .get_mut(from..from + place.records as usize)
+        .ok_or(Damage::Segments)?;
+    let (mut count, mut bytes) = (0, 0);
+    for (entry, record) in entries.iter_mut().zip(records) {
+        let ordinal = place.ordinal.wrapping_add(count);
+        *entry = kernel::entry(order.word(record, 0), ordinal, place.location + bytes);
+        count += 1;
+        bytes += record.len() as u32;
+    }
+    if (count, bytes) != (place.records, place.bytes) {
+        return Err(Damage::Segments);
+    }
+    load.records += u64::from(count);
+    load.bytes += u64::from(bytes);
+    Ok(())
 }
 
 /// Compares a block from a disk with its header and checksum.
