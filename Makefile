@@ -41,7 +41,7 @@ bench: ## time every case against its peers and the disk's floor (45 GB of disk,
 	bench/run.sh --readme
 
 profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
-	python3 bench/stages.py
+	bench/run.sh --cases steps --records 10000000 --rounds 3
 
 bench-kernels: ## time the innermost loops, each beside what was tried instead (some minutes; KERNELS="sort gather")
 	$(CARGO) bench -p sortmill --bench kernels -- $(KERNELS) \

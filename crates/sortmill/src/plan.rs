@@ -164,8 +164,9 @@ const IN_FLIGHT_BYTES: u64 = 32 << 20;
 const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
 const BATCH_RECORDS_MAX: usize = 1 << 16;
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
-/// The largest block on a disk that nobody measured.
-const BLOCK_BYTES_MAX: u64 = 1 << 20;
+/// The largest block on a disk that nobody measured. Half a block of each partition is empty when sorting
+/// begins, and what it could have held was spilled.
+const BLOCK_BYTES_MAX: u64 = 512 << 10;
 /// The largest that a measurement may ask for.
 const BLOCK_BYTES_MEASURED_MAX: u64 = 16 << 20;
 /// Near this size a partition is sorted mostly within the processor's caches.
