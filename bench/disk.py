@@ -80,6 +80,7 @@ class OwnDiskBench:
     def __init__(self, folder, file_bytes, seconds):
         self.folder, self.file_bytes, self.seconds = folder, file_bytes, seconds
         # Half the time for each size, so that both tools take about as long.
+        # Writes go to new space, as those of any sort must.
         self.words = [SORTMILL, "bench", "disk", folder, "--seconds", str(max(0.5, seconds / 2)), "--rounds", "1",
                       "--block", "1MiB", "--block", "4MiB", "--depth", "8", "--bytes", str(file_bytes), "--json"]
 

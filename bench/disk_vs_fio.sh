@@ -3,13 +3,15 @@
 # io_uring, buffers in huge pages, for which glibc asks as our pools do (2.35 or later; --mem=mmaphuge would
 # need pages reserved for the whole machine). In each round fio runs before and after ours, because disks
 # drift, and ours is compared with the mean of the two; what counts is the median of the rounds.
-#   ROUNDS=5 SECONDS_EACH=1 BLOCK=4MiB DEPTH=8 FILE=256MiB bench/disk_vs_fio.sh [DIR]
+#   ROUNDS=3 SECONDS_EACH=3 BLOCK=4MiB DEPTH=8 FILE=256MiB bench/disk_vs_fio.sh [DIR]
+# Below 3 seconds fio says too much for reading and writing at once: its two jobs do not begin together, and
+# whichever is alone for a while is faster.
 # Files go to DIR (default large/fio, which git ignores) and are deleted at the end. Raw results are appended
 # to bench/runs/<date>-<commit>-disk-vs-fio.csv. Needs fio and Python 3.11.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-1} block=${BLOCK:-4MiB} depth=${DEPTH:-8} file=${FILE:-256MiB}
+rounds=${ROUNDS:-3} seconds=${SECONDS_EACH:-3} block=${BLOCK:-4MiB} depth=${DEPTH:-8} file=${FILE:-256MiB}
 folder=${1:-large/fio}
 sortmill=target/release/sortmill
 
@@ -44,7 +46,7 @@ for name in fio-read fio-write; do
 done
 for round in $(seq "$rounds"); do
 	fio_round "$results/$round-before"
-	"$sortmill" bench disk "$folder" --json --rounds 1 --seconds "$seconds" --block "$block" --depth "$depth" \
+	"$sortmill" bench disk "$folder" --json --overwrite --rounds 1 --seconds "$seconds" --block "$block" --depth "$depth" \
 		--bytes "$file" >"$results/$round-ours.json"
 	fio_round "$results/$round-after"
 done

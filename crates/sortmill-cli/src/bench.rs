@@ -39,6 +39,11 @@ pub struct Disk {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     bytes: Option<u64>,
 
+    /// Write over what is there. Else writes go to new space until the file is full, as those of a sort do;
+    /// many disks are slower at that
+    #[arg(long)]
+    overwrite: bool,
+
     /// Size of a request, and of others if repeated. Default: 256 KiB, 1 MiB, 4 MiB and 16 MiB. What is
     /// measured with sizes or depths of one's own is not kept
     #[arg(long = "block", value_name = "SIZE", value_parser = bytes)]
@@ -79,7 +84,7 @@ impl Disk {
         } else {
             print(&table(&report))?;
         }
-        if self.blocks.is_empty() && self.depths.is_empty() {
+        if self.blocks.is_empty() && self.depths.is_empty() && !self.overwrite {
             self.keep(&report, &os);
         }
         Ok(ExitCode::SUCCESS)
@@ -94,6 +99,7 @@ impl Disk {
             settings: Setting::grid(&blocks, &depths),
             round_count: usize::from(self.rounds),
             window_ns: (self.seconds * 1e9) as u64,
+            overwrite: self.overwrite,
             measured_s: disks::now_s(),
         }
     }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sortmill_io::os::Access;
 use sortmill_io::sync::Arc;
-use sortmill_io::sync::atomic::AtomicU64;
+use sortmill_io::sync::atomic::{AtomicU64, Ordering};
 use sortmill_io::{File, OpKind, Os, Pool, align_down};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -48,6 +48,9 @@ pub struct DiskBench {
     pub round_count: usize,
     /// How long each time, after a quarter of that to get going.
     pub window_ns: u64,
+    /// Write over what is there already. Else each measurement writes to new space, reserved before, until the
+    /// file is full, and only then over it: as a sort does, and often slower.
+    pub overwrite: bool,
     /// Now, in seconds since 1970, for the results.
     pub measured_s: u64,
 }
@@ -206,6 +209,11 @@ pub fn measure(
         for (setting, rates) in bench.settings.iter().zip(&mut rates) {
             let pool = pool(os, *setting, 2 * sites.len())?;
             for (case, (read, written)) in cases.iter().zip(rates) {
+                if !bench.overwrite {
+                    for &number in &case.writing {
+                        sites[number].written.renew(os)?;
+                    }
+                }
                 let lanes = case.lanes(&sites, *setting, &pool);
                 let bytes = lane::run(os, stop, lanes, bench.window_ns)?;
                 let per_s = |bytes: u64| {
@@ -346,6 +354,14 @@ impl<'a> LaidOut<'a> {
             at: AtomicU64::new(0),
             _temp: temp,
         })
+    }
+
+    /// Gives the file's space back and reserves it anew. Not a part of what is measured.
+    fn renew(&self, os: &dyn Os) -> Result<()> {
+        self.at.store(0, Ordering::Relaxed);
+        let done = os.set_bytes(&self.file, 0);
+        done.and_then(|()| os.reserve(&self.file, self.bytes))
+            .map_err(|error| Error::io("making room for a file anew", &self.file.path, &error))
     }
 }
 

@@ -17,6 +17,7 @@ fn bench() -> DiskBench {
         settings: Setting::grid(&[4096, 16384], &[3]),
         round_count: 2,
         window_ns: 40_000,
+        overwrite: false,
         measured_s: 0,
     }
 }
