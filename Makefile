@@ -10,7 +10,7 @@ TEST_FEATURES := --features sortmill/tamper
 .PHONY: help build demo test check bench bench-kernels profile soak clean
 
 help: ## list these commands
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 build: ## build the command, target/release/sortmill
 	$(CARGO) build --release -p sortmill-cli

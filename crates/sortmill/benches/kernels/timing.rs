@@ -128,7 +128,7 @@ impl<'a, S> Group<'a, S> {
                     clocks.push(clock_mhz);
                     times[index].push(watch.ns);
                     println!(
-                        "{},{name},{round},{},{},{},{clock_mhz},{hash:016x}",
+                        "\"{}\",\"{name}\",{round},{},{},{},{clock_mhz},{hash:016x}",
                         self.name, self.records, self.bytes, watch.ns
                     );
                 }
