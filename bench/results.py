@@ -46,9 +46,9 @@ def append(path, row):
 
 
 def append_report(path, report):
-    """Beside the CSV, a line of JSON per run of ours: its own account of it."""
+    """Beside the CSV, a line of JSON per run of ours: its own account of it, without where this checkout lies."""
     with open(path.with_suffix(".reports.jsonl"), "a") as file:
-        file.write(json.dumps(report) + "\n")
+        file.write(json.dumps(report).replace(f"{ROOT}/", "") + "\n")
 
 
 def read(path):
