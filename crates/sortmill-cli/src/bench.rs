@@ -16,7 +16,7 @@ use crate::size::{self, Size};
 
 /// Measure what disks give to the engine: reading, writing, and both at once
 ///
-/// Each folder gets two temporary files, which are laid out first; one is read and the other written over, in
+/// Each folder gets two temporary files, which are laid out first; one is read and the other written, to new space, in
 /// sequence, as the engine does it. Each folder is measured alone; of several also one half reading while the
 /// other writes, and all together. What is found best for a folder's file system is kept in
 /// $XDG_CACHE_HOME/sortmill or ~/.cache/sortmill, and `sort` plans with it when its temporary files go there.

@@ -1,7 +1,7 @@
 //! DiskBench: what disks give to the engine's own reads and writes.
 //!
 //! In come folders, sizes of a block and depths; out come rates, and what a plan should take from them. Each
-//! folder gets two files, laid out whole before anything is timed: one is read and one is written over, in
+//! folder gets two files, laid out whole before anything is timed: one is read and one is written (to new space), in
 //! sequence, through the engine's rings, from buffers of its pools. After TritonSort's DiskBench
 //! (Rasmussen et al., NSDI 2011), which found the disks' best request size the same way.
 //!
