@@ -41,6 +41,11 @@ pub struct Sort {
     #[arg(short = 'T', long, value_name = "DIR")]
     temp: Option<PathBuf>,
 
+    /// Keep temporary data in a file of their own. Default: on the output's file system they lie in the
+    /// output's space, which is written over them
+    #[arg(long)]
+    temp_apart: bool,
+
     /// Threads that compute. Default: one per core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -152,6 +157,7 @@ impl Sort {
         let total = os.machine().memory_bytes_total;
         job.memory_bytes = self.memory.map(|size| size.of(total));
         job.temp.clone_from(&self.temp);
+        job.temp_apart = self.temp_apart;
         job.threads = self.threads.map(usize::from);
         job.verify = match (self.verify, self.no_verify) {
             (true, _) => Some(true),

@@ -227,7 +227,7 @@ impl Walk<'_> {
             checksum: self.checksum,
             chunks: Queue::new(plan.chunk_count),
             taken: Mutex::new(0),
-            turns: Places::new(0),
+            turns: Places::new(0, Vec::new()),
             row: Mutex::new(Row::new(self.summary)),
         };
         stop.on_stop({

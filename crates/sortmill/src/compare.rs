@@ -152,6 +152,7 @@ fn bytes(report: &Report) -> Vec<(String, u64)> {
         ("temporary written", bytes.temp_written),
         ("temporary read", bytes.temp_read),
         ("of these, for merging", bytes.merge_extra),
+        ("of each, out of the way", bytes.moved),
         ("output written", bytes.output_written),
         ("kernel read", bytes.kernel_read),
         ("kernel written", bytes.kernel_written),

@@ -52,6 +52,8 @@ pub struct Job {
     pub memory_bytes: Option<u64>,
     /// The folder for temporary files; `None` is `$TMPDIR` unless that is in memory, else the output's.
     pub temp: Option<PathBuf>,
+    /// Keep temporary data in a file of their own, even where they could lie in the output's space.
+    pub temp_apart: bool,
     /// Threads that compute; `None` is one per core.
     pub threads: Option<usize>,
     /// Read the output again from the device before it gets its name; `None` means: if it names an input.
@@ -120,6 +122,7 @@ impl Job {
             keys: Vec::new(),
             memory_bytes: None,
             temp: None,
+            temp_apart: false,
             threads: None,
             verify: None,
             as_of_start: false,

@@ -25,6 +25,7 @@ pub mod queue;
 pub mod report;
 pub mod run;
 pub mod sample;
+pub mod space;
 pub mod stage;
 pub mod summary;
 pub mod table;

@@ -121,6 +121,8 @@ pub struct Counts {
 
 struct Partition {
     id: u32,
+    /// The slot of the first table in whose range its own lies.
+    region: u32,
     ancestors: Vec<u32>,
     state: Mutex<State>,
 }
@@ -139,6 +141,8 @@ struct State {
 
 /// Partitions are not divided at longer keys: every table and every unit beside it would hold them.
 const BOUNDARY_KEY_BYTES_MAX: usize = 4096;
+/// The low-water mark's least: partitions fill their blocks unevenly.
+const LOW_WATER_LEAST: u64 = 16;
 /// Blocks that stay free beside the largest unit: a merge needs one of each run and one to write.
 const SPARE_BLOCKS: usize = 4;
 
@@ -158,6 +162,8 @@ pub struct Partitions<'a> {
     evicting: Mutex<()>,
     long: Mutex<()>,
     spilling: AtomicUsize,
+    /// Bytes that partitions received.
+    received: AtomicU64,
     evicted: AtomicU64,
     divided: AtomicU64,
 }
@@ -188,6 +194,7 @@ impl<'a> Partitions<'a> {
             evicting: Mutex::new(()),
             long: Mutex::new(()),
             spilling: AtomicUsize::new(0),
+            received: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
             divided: AtomicU64::new(0),
         }
@@ -203,7 +210,7 @@ impl<'a> Partitions<'a> {
     pub fn begin(&self, table: Table) {
         let count = u32::try_from(table.slot_count()).expect("few partitions");
         let mut list = self.list.write().expect("no thread panicked");
-        list.extend((0..count).map(|id| new_partition(id, Vec::new())));
+        list.extend((0..count).map(|id| new_partition(id, id, Vec::new())));
         drop(list);
         *lock(&self.by_range) = (0..count).collect();
         self.table.keep(Arc::new(table));
@@ -242,10 +249,12 @@ impl<'a> Partitions<'a> {
                 let room = self.plan.block_records_max - open.records() as usize;
                 let put = open.put(batch, &rest[..rest.len().min(room)]);
                 if put == 0 {
-                    self.close_open(id, &mut state, &mut full);
+                    self.close_open(&partition, &mut state, &mut full);
                 }
+                let bytes = rows_bytes(batch, &rest[..put]);
+                self.received.fetch_add(bytes, Ordering::Relaxed);
                 state.records += put as u64;
-                state.bytes += rows_bytes(batch, &rest[..put]);
+                state.bytes += bytes;
                 rest = &rest[put..];
             }
             let too_large = self.is_too_large(&state);
@@ -285,7 +294,7 @@ impl<'a> Partitions<'a> {
         let mut full = Vec::new();
         let mut state = lock(&partition.state);
         if state.open.is_some() {
-            self.close_open(partition.id, &mut state, &mut full);
+            self.close_open(partition, &mut state, &mut full);
         }
         let last = fragments.len() - 1;
         for (at, (fragment, buffer)) in fragments.into_iter().zip(buffers).enumerate() {
@@ -293,7 +302,7 @@ impl<'a> Partitions<'a> {
             open.put_fragment(chunk, fragment, at == last);
             state.open = Some(open);
             if at < last {
-                self.close_open(partition.id, &mut state, &mut full);
+                self.close_open(partition, &mut state, &mut full);
             }
         }
         state.records += 1;
@@ -309,19 +318,19 @@ impl<'a> Partitions<'a> {
     }
 
     /// Ends the open block of a partition: it stays in memory, or goes to `full` to be written.
-    fn close_open(&self, id: u32, state: &mut State, full: &mut Vec<SpillBlock>) {
+    fn close_open(&self, partition: &Partition, state: &mut State, full: &mut Vec<SpillBlock>) {
         let open = state.open.take().expect("a block is open");
         let header = Header {
             job: self.job,
             attempt: 0,
             node: 0,
-            partition: id,
+            partition: partition.id,
             sequence: u32::try_from(state.blocks.len()).expect("fewer than 2^32 blocks"),
             record_count: open.records(),
             payload_bytes: open.payload_bytes(),
         };
         let whereabouts = if state.evicted {
-            let spill = self.address(header, open.into_buffer());
+            let spill = self.address(partition, header, open.into_buffer());
             let offset = spill.offset;
             full.push(spill);
             Whereabouts::Disk(offset)
@@ -334,14 +343,14 @@ impl<'a> Partitions<'a> {
         });
     }
 
-    /// Gives a block its place in the temporary file.
-    fn address(&self, header: Header, buffer: Buffer) -> SpillBlock {
+    /// Gives a block its place among the temporary data.
+    fn address(&self, partition: &Partition, header: Header, buffer: Buffer) -> SpillBlock {
         let bytes = disk_bytes(&header) as u64;
         self.spilling.fetch_add(1, Ordering::SeqCst);
         SpillBlock {
             buffer,
             header,
-            offset: self.temp.allocate(bytes),
+            offset: self.temp.allocate(bytes, Some(partition.region)),
         }
     }
 
@@ -373,7 +382,18 @@ impl<'a> Partitions<'a> {
     }
 
     fn is_low(&self) -> bool {
-        self.pool.free_count() + self.spilling.load(Ordering::SeqCst) < self.plan.block_low_water
+        self.pool.free_count() + self.spilling.load(Ordering::SeqCst) < self.low_water()
+    }
+
+    /// The low-water mark: near the end of the input no higher than what is still to come, so that data a little
+    /// larger than memory spill no more than they must.
+    fn low_water(&self) -> usize {
+        let Some(input_bytes) = self.plan.input_bytes else {
+            return self.plan.block_low_water;
+        };
+        let to_come = input_bytes.saturating_sub(self.received.load(Ordering::Relaxed));
+        let blocks = to_come / self.plan.block_bytes as u64 + LOW_WATER_LEAST;
+        self.plan.block_low_water.min(blocks as usize)
     }
 
     /// Evicts the highest partition that has full blocks in memory. `false` if there is none.
@@ -411,7 +431,7 @@ impl<'a> Partitions<'a> {
                 unreachable!("it was in memory a moment ago");
             };
             let buffer = Arc::into_inner(buffer).expect("nobody else has a share in it");
-            let spill = self.address(block.header, buffer);
+            let spill = self.address(partition, block.header, buffer);
             block.whereabouts = Whereabouts::Disk(spill.offset);
             full.push(spill);
         }
@@ -451,8 +471,8 @@ impl<'a> Partitions<'a> {
         let mut ancestors = parent.ancestors.clone();
         ancestors.push(id);
         let mut list = self.list.write().expect("no thread panicked");
-        list.push(new_partition(count, ancestors.clone()));
-        list.push(new_partition(count + 1, ancestors));
+        list.push(new_partition(count, parent.region, ancestors.clone()));
+        list.push(new_partition(count + 1, parent.region, ancestors));
         drop(list);
         let mut by_range = lock(&self.by_range);
         let at = by_range
@@ -512,7 +532,7 @@ impl<'a> Partitions<'a> {
             let mut state = lock(&partition.state);
             let evicted = std::mem::replace(&mut state.evicted, false);
             if state.open.is_some() {
-                self.close_open(partition.id, &mut state, &mut Vec::new());
+                self.close_open(partition, &mut state, &mut Vec::new());
             }
             state.evicted = evicted;
         }
@@ -536,54 +556,60 @@ impl<'a> Partitions<'a> {
         let counts = Counts {
             evicted: self.evicted.load(Ordering::SeqCst),
             divided: self.divided.load(Ordering::SeqCst),
-            spilled_bytes: self.temp.end(),
+            spilled_bytes: self.temp.given(),
             records: contents.iter().map(|content| content.records).sum(),
             bytes: contents.iter().map(|content| content.bytes).sum(),
         };
         Ok((units, counts))
     }
 
-    /// Evicts until the largest unit can be loaded beside all that stays in memory above it. A unit that
-    /// will be merged needs no more than half of what one that is loaded may have.
+    /// Evicts until each unit can be loaded beside what those above it keep in memory; what those below it kept
+    /// is free by then. A unit that will be merged needs, beside what it has in memory, as much as the largest one
+    /// that is loaded.
     fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
-        if self.temp.end() == 0 {
+        if self.temp.given() == 0 {
             return Ok(());
         }
-        let blocks: Vec<usize> = list
-            .iter()
-            .map(|one| lock(&one.state).blocks.len())
-            .collect();
-        let unit_blocks = |partition: &Arc<Partition>| -> usize {
-            let family = partition.ancestors.iter().chain([&partition.id]);
-            family.map(|&id| blocks[id as usize]).sum()
+        let counts = |id: &u32| {
+            let state = lock(&list[*id as usize].state);
+            let is_in_memory = |block: &&Block| matches!(block.whereabouts, Whereabouts::Memory(_));
+            (
+                state.blocks.len(),
+                state.blocks.iter().filter(is_in_memory).count(),
+            )
         };
-        let largest = list.iter().map(unit_blocks).max().unwrap_or(0);
-        let room = self.plan.block_count - largest.min(self.plan.unit_blocks_max) - SPARE_BLOCKS;
-        let in_memory = |id: u32| {
-            let state = lock(&list[id as usize].state);
-            let blocks = state.blocks.iter();
-            blocks
-                .filter(|block| matches!(block.whereabouts, Whereabouts::Memory(_)))
-                .count()
+        let unit_blocks = |id: &u32| -> usize {
+            let family = list[*id as usize].ancestors.iter().chain([id]);
+            let (all, in_memory) = family
+                .map(counts)
+                .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            match all <= self.plan.unit_blocks_max {
+                true => all,
+                false => in_memory + self.plan.unit_blocks_max,
+            }
         };
-        let mut held: usize = (0..list.len()).map(|id| in_memory(id as u32)).sum();
         let by_range = lock(&self.by_range).clone();
-        for &id in by_range.iter().rev() {
-            if held <= room {
-                break;
+        let mut highest = by_range.len();
+        loop {
+            let mut held_above = 0;
+            let mut most = 0;
+            for id in by_range.iter().rev() {
+                most = most.max(unit_blocks(id) + held_above);
+                held_above += counts(id).1;
             }
-            let count = in_memory(id);
-            if self.evict(&list[id as usize])? {
-                held -= count;
+            if most + SPARE_BLOCKS <= self.plan.block_count || highest == 0 {
+                return Ok(());
             }
+            highest -= 1;
+            self.evict(&list[by_range[highest] as usize])?;
         }
-        Ok(())
     }
 }
 
-fn new_partition(id: u32, ancestors: Vec<u32>) -> Arc<Partition> {
+fn new_partition(id: u32, region: u32, ancestors: Vec<u32>) -> Arc<Partition> {
     Arc::new(Partition {
         id,
+        region,
         ancestors,
         state: Mutex::new(State::default()),
     })

@@ -2,6 +2,7 @@
 //!
 //! Where all sizes become known before anything is written, units are written in any order, each at its
 //! own offset. Where they do not (a reduce function, or an output that is a stream), units take turns.
+//! Where temporary data lie in the output's space, a unit also waits for those to be loaded that lie where it goes.
 
 use sortmill_io::sync::{Arc, Condvar, Mutex, lock, wait};
 
@@ -24,13 +25,17 @@ struct State {
     sum: u64,
     /// The unit whose turn it is.
     turn: usize,
+    /// Units loaded, all in order.
+    loaded: usize,
+    /// For each unit, the last that must have been loaded before it is written.
+    needs: Vec<usize>,
     aborted: bool,
 }
 
 impl Places {
-    /// `count` units of unknown size.
+    /// `count` units of unknown size; each waits until unit `needs` of it is loaded, where that is said.
     #[must_use]
-    pub fn new(count: usize) -> Self {
+    pub fn new(count: usize, needs: Vec<usize>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
@@ -38,6 +43,8 @@ impl Places {
                     known: 0,
                     sum: 0,
                     turn: 0,
+                    loaded: 0,
+                    needs,
                     aborted: false,
                 }),
                 changed: Condvar::new(),
@@ -45,8 +52,14 @@ impl Places {
         }
     }
 
-    /// Says how many bytes unit `number` has, and waits until those of all units below it are known.
-    /// Answers where its output begins; `None` when the job is ending.
+    /// Says that unit `number` is in memory, as all below it are.
+    pub fn loaded(&self, number: usize) {
+        lock(&self.shared.state).loaded = number + 1;
+        self.shared.changed.notify_all();
+    }
+
+    /// Says how many bytes unit `number` has, and waits until those of all units below it are known, and what
+    /// lies where it goes is loaded. Answers where its output begins; `None` when the job is ending.
     #[must_use]
     pub fn begin(&self, number: usize, bytes: u64) -> Option<u64> {
         let mut state = lock(&self.shared.state);
@@ -60,7 +73,11 @@ impl Places {
             if state.aborted {
                 return None;
             }
-            if state.known >= number {
+            let is_free = state
+                .needs
+                .get(number)
+                .is_none_or(|&last| last < state.loaded);
+            if state.known >= number && is_free {
                 let above: u64 = state.sizes[number..state.known].iter().flatten().sum();
                 return Some(state.sum - above);
             }

@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::metrics::Stage;
 use crate::order::{Format, Order};
+use crate::space;
 use crate::text;
 
 /// Memory named after what it is for.
@@ -140,8 +141,11 @@ pub struct Plan {
     pub sample_count: usize,
     /// Bytes read at each.
     pub sample_bytes: usize,
-    /// Bytes of temporary files, as far as can be foreseen.
+    /// Bytes of temporary data, as far as can be foreseen.
     pub temp_bytes: Option<u64>,
+    /// Bytes to set apart for output and temporary data together, where these lie in the output's space.
+    #[serde(default)]
+    pub shared_bytes: Option<u64>,
     /// How often a record goes to a device and back: 1, 2, or 3 where partitions must be merged.
     pub passes: u32,
     /// What was measured of the temporary folder's disk, if it was: how large a block may be and how many
@@ -159,14 +163,14 @@ pub(crate) const CHUNK_BYTES: usize = 4 << 20;
 const HEADROOM_BYTES: usize = 64 << 10;
 /// Bytes in flight each way, of a disk that nobody measured. A disk that reads and writes at once divides
 /// itself by them, so they are the same for chunks and for blocks.
-const IN_FLIGHT_BYTES: u64 = 32 << 20;
+pub(crate) const IN_FLIGHT_BYTES: u64 = 32 << 20;
 /// A measurement may ask for as many and no more: in flight they hold no partition.
 const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
 const BATCH_RECORDS_MAX: usize = 1 << 16;
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
 /// The largest block on a disk that nobody measured. Half a block of each partition is empty when sorting
 /// begins, and what it could have held was spilled.
-const BLOCK_BYTES_MAX: u64 = 512 << 10;
+pub(crate) const BLOCK_BYTES_MAX: u64 = 512 << 10;
 /// The largest that a measurement may ask for.
 const BLOCK_BYTES_MEASURED_MAX: u64 = 16 << 20;
 /// Near this size a partition is sorted mostly within the processor's caches.
@@ -247,6 +251,7 @@ impl Plan {
             sample_count: job.tuning.sample_count.unwrap_or(sample_count),
             sample_bytes,
             temp_bytes,
+            shared_bytes: None,
             passes: match temp_bytes {
                 Some(0) => 1,
                 _ if partition_bytes > unit_blocks_max as u64 * block => 3,
@@ -258,6 +263,15 @@ impl Plan {
             budget,
             order,
         })
+    }
+
+    /// Puts temporary data into the output's space, if the size of the output is known.
+    pub fn lie_in_output(&mut self) {
+        self.shared_bytes = match (self.input_bytes, self.temp_bytes) {
+            (Some(bytes), Some(0)) => Some(bytes),
+            (Some(bytes), Some(_)) => Some(space::reserve_bytes(bytes, self.block_bytes)),
+            _ => None,
+        };
     }
 
     /// Bytes of a buffer for a chunk: the room in front of it, the chunk, and room for the newline that an
@@ -415,7 +429,8 @@ impl Holding {
         // that there are more than the fewest.
         let share = left / (8 * sorting.partitions_wished as u64).max(BLOCK_COUNT_MIN);
         let power = share.checked_ilog2().map_or(0, |bits| 1u64 << bits);
-        let block_bytes = power.clamp(BLOCK_BYTES_MIN, block_bytes_max(job));
+        let block_bytes_max = block_bytes_max(job).min(block_bytes_where_it_fits(sorting, left));
+        let block_bytes = power.clamp(BLOCK_BYTES_MIN, block_bytes_max);
         let block_bytes = job
             .tuning
             .block_bytes
@@ -454,6 +469,14 @@ impl Holding {
             kept_bytes: kept_blocks * block_bytes,
         })
     }
+}
+
+/// The largest block where the data are about as large as the memory that is `left`: of each partition half a block
+/// is empty, and what all of them could have held should not be most of what is spilled.
+fn block_bytes_where_it_fits(sorting: &Sorting, left: u64) -> u64 {
+    let differ = sorting.data_bytes.abs_diff(left) / (4 * sorting.partitions_wished as u64);
+    let power = differ.checked_ilog2().map_or(0, |bits| 1u64 << bits);
+    power.max(2 * BLOCK_BYTES_MIN)
 }
 
 /// Bytes in flight each way.

@@ -179,6 +179,9 @@ pub struct Bytes {
     pub temp_read: u64,
     /// Of these two, because partitions had to be merged.
     pub merge_extra: u64,
+    /// Of each of these two, because blocks lay in the output's way.
+    #[serde(default)]
+    pub moved: u64,
     /// Written to the output, padding included.
     pub output_written: u64,
     /// Of the output.
@@ -461,7 +464,14 @@ pub fn plan_lines(plan: &Plan) -> String {
     let temp = plan.temp_bytes.map_or_else(unknown, text::bytes);
     let _ = writeln!(out, "input            {input}");
     let _ = writeln!(out, "passes           {}", plan.passes);
-    let _ = writeln!(out, "temporary space  {temp}");
+    let _ = write!(out, "temporary space  {temp}");
+    let _ = match plan.shared_bytes {
+        Some(bytes) if plan.temp_bytes != Some(0) => {
+            let bytes = text::bytes(bytes);
+            writeln!(out, ", in the output's space: {bytes} for both")
+        }
+        _ => writeln!(out),
+    };
     let _ = writeln!(out, "partitions       {}", plan.partition_count);
     let _ = writeln!(
         out,

@@ -48,7 +48,7 @@ impl Sample {
     /// At most `partition_count - 1` boundaries that divide the sample evenly. With `equal_keys_meet`
     /// no boundary falls between records of equal keys.
     #[must_use]
-    pub fn boundaries(mut self, partition_count: usize, equal_keys_meet: bool) -> Vec<Boundary> {
+    pub fn boundaries(&mut self, partition_count: usize, equal_keys_meet: bool) -> Vec<Boundary> {
         if equal_keys_meet {
             for key in &mut self.keys {
                 key.chunk = 0;
@@ -65,5 +65,15 @@ impl Sample {
             boundaries.drain(..boundaries.len().min(1));
         }
         boundaries
+    }
+
+    /// How many of its keys each slot between `boundaries` has.
+    #[must_use]
+    pub fn shares(&self, boundaries: &[Boundary]) -> Vec<u64> {
+        let mut shares = vec![0; boundaries.len() + 1];
+        for key in &self.keys {
+            shares[boundaries.partition_point(|boundary| boundary <= key)] += 1;
+        }
+        shares
     }
 }

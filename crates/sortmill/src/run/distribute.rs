@@ -18,6 +18,7 @@ use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::partitions::{Counts, Partitions, Unit};
 use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::sample::Sample;
+use crate::space::Regions;
 use crate::stage::cut::cut;
 use crate::stage::map::map;
 use crate::stage::partition::{Scratch, partition};
@@ -349,6 +350,10 @@ fn sample_files(
     let Shared { plan, os, .. } = *shared;
     let began_ns = os.now_ns();
     if plan.partition_count == 1 {
+        if let Some(input_bytes) = plan.input_bytes.filter(|_| shared.temp.lies_in_output()) {
+            let regions = Regions::new(&[1], input_bytes, plan.block_bytes);
+            shared.temp.divide(regions);
+        }
         partitions.begin(Table::range(&plan.order, Vec::new()));
         return Ok((0, 0));
     }
@@ -394,6 +399,11 @@ fn sample_files(
         );
     }
     let boundaries = sample.boundaries(plan.partition_count, plan.equal_keys_meet);
+    if let Some(input_bytes) = plan.input_bytes.filter(|_| shared.temp.lies_in_output()) {
+        let shares = sample.shares(&boundaries);
+        let regions = Regions::new(&shares, input_bytes, plan.block_bytes);
+        shared.temp.divide(regions);
+    }
     partitions.begin(Table::range(&plan.order, boundaries));
     Ok((bytes, os.now_ns() - began_ns))
 }
@@ -485,7 +495,7 @@ impl Watcher for StreamSampler<'_> {
     }
 
     fn must_decide(&mut self) {
-        let Some(sample) = self.sample.take() else {
+        let Some(mut sample) = self.sample.take() else {
             return;
         };
         let plan = self.shared.plan;

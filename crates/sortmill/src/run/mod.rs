@@ -7,6 +7,7 @@ mod border;
 mod distribute;
 mod judge;
 mod probe;
+mod relocate;
 mod sorting;
 mod until;
 
@@ -78,6 +79,9 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     if !matches!(output, Where::NewFile(_)) {
         plan.verify = false;
     }
+    if can_lie_in_output(job, os, &output, &temp) {
+        plan.lie_in_output();
+    }
     Ok(Prepared {
         plan,
         temp,
@@ -124,6 +128,20 @@ fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
         Some(new_file) => Where::NewFile(new_file),
         None => Where::InPlace(path.clone()),
     })
+}
+
+/// Whether temporary data can lie in the space of the output: a file on the same file system that holds the records
+/// of the input and nothing else.
+fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temp: &Path) -> bool {
+    let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
+    let unchanged = job.map.is_none() && job.reduce.is_none();
+    match output {
+        Where::NewFile(new_file) if unchanged && !job.temp_apart => {
+            let temp = device(temp);
+            temp.is_some() && temp == device(new_file.folder())
+        }
+        _ => false,
+    }
 }
 
 /// Whether the output is also an input: then a fault after the rename would cost the only copy.
@@ -274,6 +292,9 @@ fn sort_inner(
         let _ = temp.make();
     }
     let target = open_target(job, &plan, os, stop, &output, &mut uncommitted)?;
+    if let (Some(Target::File(file, _)), Some(_)) = (&target, plan.shared_bytes) {
+        temp.lie_in_output(Arc::clone(file));
+    }
     let map_memory = |error: std::io::Error| {
         Error::new(
             ErrorKind::Memory,
@@ -301,7 +322,7 @@ fn sort_inner(
 
     let prepared_ns = os.now_ns();
     let distributed = distribute::distribute(&shared, &sources);
-    needed.temp_bytes = needed.temp_bytes.max(temp.end());
+    needed.temp_bytes = needed.temp_bytes.max(temp.given());
     let distributed = distributed?;
     needed.output_bytes = distributed.fingerprint.bytes;
     let distributed_ns = os.now_ns();
@@ -315,7 +336,7 @@ fn sort_inner(
         ),
         false => Ok(Sorted::nothing(&distributed.units)),
     };
-    needed.temp_bytes = needed.temp_bytes.max(temp.end());
+    needed.temp_bytes = needed.temp_bytes.max(temp.given());
     let sorted = sorted?;
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
@@ -404,8 +425,11 @@ fn sort_inner(
             input: distributed.read.bytes,
             input_read: distributed.read.device_bytes,
             sample_read: distributed.sample_bytes,
-            temp_written: distributed.counts.spilled_bytes + sorted.merge_written_bytes,
-            temp_read: sorted.loaded_bytes + sorted.merge_read_bytes,
+            temp_written: distributed.counts.spilled_bytes
+                + sorted.moved_bytes
+                + sorted.merge_written_bytes,
+            temp_read: sorted.loaded_bytes + sorted.moved_bytes + sorted.merge_read_bytes,
+            moved: sorted.moved_bytes,
             merge_extra: sorted.merge_written_bytes + sorted.merge_read_bytes,
             output_written: sorted.written_bytes,
             output: output_bytes,
@@ -451,7 +475,8 @@ fn open_target(
     Ok(Some(match output {
         Where::NewFile(new_file) => {
             let unchanged = job.map.is_none() && job.reduce.is_none();
-            let bytes = plan.input_bytes.filter(|_| unchanged).unwrap_or(0);
+            let known = plan.input_bytes.filter(|_| unchanged);
+            let bytes = plan.shared_bytes.or(known).unwrap_or(0);
             let file = uncommitted.create(new_file, bytes)?;
             Target::File(Arc::new(file), plan.chunk_depth)
         }
@@ -572,11 +597,8 @@ fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFil
     if let Some(folder) = folder {
         // A rename needs old and new output at once, so what is there already does not count as free.
         if device(&folder) == device(temp.base()) {
-            wanted[0] = (
-                folder,
-                temp_bytes + input,
-                "temporary files and output need",
-            );
+            let bytes = plan.shared_bytes.unwrap_or(temp_bytes + input);
+            wanted[0] = (folder, bytes, "temporary data and output need");
         } else {
             wanted.push((folder, input, "the output needs"));
         }

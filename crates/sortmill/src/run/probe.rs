@@ -1,8 +1,9 @@
 //! What a device does alone, now: the same reads and writes the job made, with nothing in between.
 //!
 //! Runs once the output is committed, through the engine's own rings and buffers. It reads an input, reads
-//! and writes the temporary file, whose blocks nobody needs any more, and where neither lies on the
-//! output's device, a file under the output's temporary name that has no name but for a moment. Only files
+//! and writes the temporary file, whose blocks nobody needs any more (or reads the output, where they lay in
+//! its space), and where there is none on the output's device, writes a file under the output's temporary
+//! name that has no name but for a moment. Only files
 //! that go past the page cache are measured: memory tells nothing of a device. A probe that fails, or that
 //! somebody interrupts, leaves its verdict without a share; the job is done already.
 
@@ -110,7 +111,18 @@ fn input(done: &Done<'_>) -> Option<Way> {
 
 fn temp(done: &Done<'_>, kind: OpKind) -> Option<Way> {
     let Shared { plan, temp, .. } = done.shared;
-    let file_bytes = align_down(temp.end());
+    if temp.lies_in_output() {
+        let way = match kind {
+            OpKind::Read => written(done),
+            OpKind::Write => output(done),
+        };
+        return way.map(|way| Way {
+            op_bytes: plan.block_bytes as u64,
+            depth: plan.block_depth,
+            ..way
+        });
+    }
+    let file_bytes = align_down(temp.given());
     if file_bytes == 0 {
         return None;
     }
@@ -135,7 +147,7 @@ fn output(done: &Done<'_>) -> Option<Way> {
         .spilled()
         .filter(|_| device(temp.base()) == output_device);
     let (file, file_bytes) = if let Some(file) = spilled {
-        (file, align_down(temp.end()))
+        (file, align_down(temp.given()))
     } else {
         // The name is free since the output has its own, and known to whoever cleans up after a killed job.
         let path = &output.path;

@@ -11,6 +11,7 @@ use sortmill_io::{File, Table};
 
 use super::distribute::{guarded, join};
 use super::judge;
+use super::relocate::relocate;
 use super::until::{discard, received_bytes};
 use super::{Shared, border};
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +22,7 @@ use crate::partitions::{Block, Content, Counts, Unit, Whereabouts, damaged};
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
+use crate::space::Lead;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::load::{LoadedBlock, LoadedUnit, Loader};
 use crate::stage::merge::{Device, Run, RunWriter, merge};
@@ -39,6 +41,8 @@ pub struct Sorted {
     pub written_bytes: u64,
     /// Bytes of blocks read back.
     pub loaded_bytes: u64,
+    /// Bytes of temporary blocks that were read and written again because they lay in the output's way.
+    pub moved_bytes: u64,
     /// Bytes written and read because partitions had to be merged.
     pub merge_written_bytes: u64,
     pub merge_read_bytes: u64,
@@ -113,7 +117,7 @@ struct Phase<'a> {
 /// The first of any thread.
 pub fn sort(
     shared: &Shared<'_>,
-    units: Vec<Unit>,
+    mut units: Vec<Unit>,
     distributed: &Fingerprint,
     target: Option<&Target>,
 ) -> Result<Sorted> {
@@ -122,7 +126,12 @@ pub fn sort(
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
-    let places = Places::new(unit_count);
+    let lead = match shared.temp.lies_in_output() {
+        true => Lead::new(&units, plan.block_count, |unit| is_too_large(shared, unit)),
+        false => Lead::default(),
+    };
+    let moved_bytes = relocate(shared, &mut units, &lead.move_below)?;
+    let places = Places::new(unit_count, lead.needs);
     {
         let (loaded, blocks, places) = (loaded.clone(), blocks.clone(), places.clone());
         stop.on_stop(move || {
@@ -219,6 +228,7 @@ pub fn sort(
         loaded_bytes: metrics.stage(Stage::Load).bytes_in,
         merge_written_bytes: done.merge_written_bytes,
         merge_read_bytes: done.merge_read_bytes,
+        moved_bytes,
         sizes: done.sizes,
         merged: done.merged,
         metrics,
@@ -258,7 +268,15 @@ fn load_all(
 ) -> Result<Done> {
     let Shared { plan, os, stop, .. } = *phase.shared;
     let pool = &phase.shared.block_pool;
-    let mut loader = Loader::new(os, plan.block_depth, pool, file, loaded, stop)?;
+    let mut loader = Loader::new(
+        os,
+        plan.block_depth,
+        pool,
+        file,
+        loaded,
+        &phase.places,
+        stop,
+    )?;
     let mut done = Done::default();
     for (number, unit) in units.into_iter().enumerate() {
         if is_too_large(phase.shared, &unit) {
@@ -522,7 +540,7 @@ fn merge_unit(
     let mut ring = os
         .ring(1)
         .map_err(|error| Error::io("starting to read", &file.path, &error))?;
-    let allocate = |bytes| phase.shared.temp.allocate(bytes);
+    let allocate = |bytes| phase.shared.temp.allocate(bytes, None);
     let mut device = Device {
         ring: &mut *ring,
         file,
@@ -536,6 +554,7 @@ fn merge_unit(
     };
     let received = received_bytes(&unit);
     let (runs, bytes) = make_runs(phase, unit, &mut device, meter)?;
+    phase.places.loaded(number);
     done.merged += 1;
     if phase.shared.job.reaches(Stage::Merge) {
         let runs = fewer_runs(phase, runs, &mut device, meter)?;

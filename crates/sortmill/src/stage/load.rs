@@ -12,6 +12,7 @@ use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring};
 use crate::error::{Error, Result};
 use crate::metrics::{Meter, Stage, State};
 use crate::partitions::{Unit, Whereabouts};
+use crate::places::Places;
 use crate::queue::{Queue, Stop};
 
 /// A block in memory.
@@ -43,6 +44,8 @@ pub struct Loader<'a> {
     pub file: Option<&'a Arc<File>>,
     /// Where loaded units go.
     pub loaded: &'a Queue<LoadedUnit>,
+    /// Told of each unit that is loaded.
+    pub places: &'a Places,
     /// Ends the job.
     pub stop: &'a Stop,
     ring: Option<Box<dyn Ring>>,
@@ -69,6 +72,7 @@ impl<'a> Loader<'a> {
         pool: &'a Pool,
         file: Option<&'a Arc<File>>,
         loaded: &'a Queue<LoadedUnit>,
+        places: &'a Places,
         stop: &'a Stop,
     ) -> Result<Self> {
         let ring = file
@@ -81,6 +85,7 @@ impl<'a> Loader<'a> {
             pool,
             file,
             loaded,
+            places,
             stop,
             ring,
             depth,
@@ -213,6 +218,7 @@ impl<'a> Loader<'a> {
         while self.begun.front().is_some_and(|begun| begun.missing == 0) {
             let begun = self.begun.pop_front().expect("it is there");
             let blocks = begun.blocks.into_iter().flatten().collect();
+            self.places.loaded(begun.number);
             meter.lap(Stage::Load, State::Work);
             let sent = self.loaded.push(LoadedUnit {
                 number: begun.number,

@@ -63,6 +63,7 @@ struct Case {
     memory_bytes: u64,
     verify: bool,
     stream: bool,
+    temp_apart: bool,
 }
 
 impl Case {
@@ -81,6 +82,7 @@ impl Case {
             memory_bytes: 400 << 10,
             verify: false,
             stream: false,
+            temp_apart: false,
         }
     }
 
@@ -95,6 +97,7 @@ impl Case {
         job.temp = Some("/temp".into());
         job.threads = Some(2);
         job.tuning = self.tuning;
+        job.temp_apart = self.temp_apart;
         job.verify = Some(self.verify);
         job
     }
@@ -259,7 +262,8 @@ fn faults_in_a_stream() {
 /// A bit that turns over in temporary data, on its way out or back, is found (promise 5).
 #[test]
 fn faults_that_alter_temporary_data() {
-    let case = Case::new(seed(), 300_000);
+    let mut case = Case::new(seed(), 300_000);
+    case.temp_apart = true;
     let seed = seed();
     println!("SEED={seed}");
     let operations = case.run(seed, None).operations;
@@ -287,6 +291,45 @@ fn faults_that_alter_temporary_data() {
         }
         // Some strike padding that nobody reads.
         assert!(found > 20, "{found} found");
+    }
+}
+
+/// The same where temporary data lie in the output's space, and one file holds both: found when they are loaded, or
+/// when the output is read again.
+#[test]
+fn faults_that_alter_what_lies_in_the_output() {
+    let mut case = Case::new(seed(), 300_000);
+    case.verify = true;
+    let seed = seed();
+    println!("SEED={seed}");
+    let operations = case.run(seed, None).operations;
+    for kind in [FaultKind::Flip, FaultKind::Lie] {
+        let (mut in_blocks, mut in_output) = (0, 0);
+        for at in (0..operations).step_by(2) {
+            let fault = Fault {
+                at,
+                for_good: false,
+                kind,
+            };
+            let outcome = case.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
+            let Some(struck) = &outcome.struck else {
+                continue;
+            };
+            if !struck.path.to_string_lossy().contains(".out.") {
+                continue;
+            }
+            judge(&case, &outcome, false);
+            if let Err(error) = outcome.result {
+                let lost = matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Lost);
+                assert!(lost, "{error}");
+                match error.to_string().contains("temporary data") {
+                    true => in_blocks += 1,
+                    false => in_output += 1,
+                }
+            }
+        }
+        println!("{kind:?}: {in_blocks} in blocks, {in_output} in the output");
+        assert!(in_blocks > 10 && in_output > 10);
     }
 }
 

@@ -9,6 +9,7 @@ mod oracle;
 mod report;
 mod same;
 mod shapes;
+mod space;
 mod tables;
 mod until;
 
@@ -79,6 +80,7 @@ struct Case {
     memory_bytes: u64,
     threads: usize,
     tuning: Tuning,
+    temp_apart: bool,
     disk: Option<Figures>,
     equal_keys_meet: bool,
     map: Option<MapFn>,
@@ -105,6 +107,7 @@ impl Case {
             memory_bytes: 1 << 20,
             threads: 2,
             tuning: SMALL,
+            temp_apart: false,
             disk: None,
             equal_keys_meet: false,
             map: None,
@@ -130,6 +133,7 @@ impl Case {
         job.memory_bytes = Some(self.memory_bytes);
         job.threads = Some(self.threads);
         job.temp = Some(temp.to_owned());
+        job.temp_apart = self.temp_apart;
         job.tuning = self.tuning;
         job.disk.clone_from(&self.disk);
         job.equal_keys_meet = self.equal_keys_meet;

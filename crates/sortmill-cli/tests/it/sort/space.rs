@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{LITTLE, is_root, names_with, run_badly, run_on_pipe, sort, stderr, text, words};
+use super::{
+    LITTLE, is_root, names_with, run_badly, run_on_pipe, run_well, sort, stderr, text, words,
+};
 use crate::Scratch;
 
 /// A small file system, mounted in the scratch folder as `small`, unmounted when dropped.
@@ -136,6 +138,26 @@ fn no_room_for_temporary_files() {
         assert_eq!(std::fs::read(small.scratch.path("out")).unwrap(), b"old");
         let left = names_with(&small.scratch.path, ".out");
         assert_eq!(left, Vec::<String>::new());
+    }
+}
+
+/// Temporary data lie in the output's space, so that there need not be room for both.
+#[test]
+fn room_for_the_output_only() {
+    for kind in KINDS {
+        let Some(small) = Small::new("one-space", kind, 160) else {
+            continue;
+        };
+        let input = text(100_000_000, 22);
+        std::fs::write(small.scratch.path("in"), &input).unwrap();
+        let line = format!("{LITTLE} -T {{}}small -o {{}}small/out {{}}in");
+        let apart = sort(words(&small.scratch, &format!("--temp-apart {line}")));
+        run_badly(apart, &["temporary data and output need", "are free"]);
+        assert_eq!(small.names(), Vec::<String>::new());
+        run_well(sort(words(&small.scratch, &line)));
+        assert_eq!(small.names(), ["out"]);
+        let output = std::fs::read(small.folder.join("out")).unwrap();
+        assert!(output == super::sorted(&input), "{kind}: not sorted");
     }
 }
 

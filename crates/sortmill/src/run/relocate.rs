@@ -1,0 +1,120 @@
+//! Temporary blocks out of the way of the output that is about to be written over them.
+//!
+//! Seldom needed: only where partitions came out so unlike their shares of the sample that what lies in a unit's way
+//! does not fit into memory beside it ([`crate::space::Lead`]). Blocks are copied behind the output as they are.
+
+use std::collections::HashMap;
+
+use sortmill_io::sync::Arc;
+use sortmill_io::{File, Op, OpKind};
+
+use super::Shared;
+use crate::error::{Error, Result};
+use crate::partitions::{Content, Unit, Whereabouts};
+
+/// Moves the blocks of each unit that lie below its place in `move_below`. Answers the bytes moved.
+///
+/// # Errors
+/// The first read or write that failed, or the job's when it is ending.
+pub fn relocate(shared: &Shared<'_>, units: &mut [Unit], move_below: &[u64]) -> Result<u64> {
+    let mut moves = HashMap::new();
+    for (unit, &below) in units.iter().zip(move_below) {
+        for block in unit.blocks() {
+            if let Whereabouts::Disk(from) = block.whereabouts
+                && from < below
+            {
+                let bytes = block.disk_bytes();
+                moves
+                    .entry(from)
+                    .or_insert_with(|| (shared.temp.allocate(bytes as u64, None), bytes));
+            }
+        }
+    }
+    if moves.is_empty() {
+        return Ok(0);
+    }
+    let file = shared.temp.spill_file()?;
+    copy(shared, &file, &moves)?;
+    let mut changed = HashMap::new();
+    for content in units.iter_mut().flat_map(|unit| &mut unit.contents) {
+        let new = changed
+            .entry(content.partition)
+            .or_insert_with(|| Arc::new(with_places(content, &moves)));
+        *content = Arc::clone(new);
+    }
+    Ok(moves.values().map(|&(_, bytes)| bytes as u64).sum())
+}
+
+/// Copies blocks within the file: from each key to the place beside it, so many bytes.
+fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &HashMap<u64, (u64, usize)>) -> Result<()> {
+    let wrong = |what: &str, offset: u64, error: std::io::Error| {
+        Error::io(what, &file.path, &error).offset(offset)
+    };
+    let mut ring = shared
+        .os
+        .ring(shared.plan.block_depth)
+        .map_err(|error| Error::io("starting to move temporary data", &file.path, &error))?;
+    let mut waiting = moves.iter().peekable();
+    loop {
+        while ring.in_flight() < shared.plan.block_depth
+            && waiting.peek().is_some()
+            && let Some(buffer) = shared.block_pool.try_take()
+        {
+            let (&from, &(_, bytes)) = waiting.next().expect("it was there");
+            ring.submit(Op {
+                kind: OpKind::Read,
+                file: Arc::clone(file),
+                offset: from,
+                buffer,
+                range: 0..bytes,
+                tag: from,
+            });
+        }
+        shared.stop.check()?;
+        let Some(done) = ring.complete(true) else {
+            break;
+        };
+        let Op { kind, offset, .. } = done.op;
+        match kind {
+            OpKind::Read => {
+                let moved = done
+                    .result
+                    .map_err(|error| wrong("reading back temporary data", offset, error))?;
+                let (to, bytes) = moves[&offset];
+                let mut buffer = done.op.buffer;
+                // What is missing shows as a block that does not open.
+                buffer[moved..bytes].fill(0);
+                ring.submit(Op {
+                    kind: OpKind::Write,
+                    offset: to,
+                    buffer,
+                    ..done.op
+                });
+            }
+            OpKind::Write => {
+                done.result
+                    .map_err(|error| wrong("writing temporary data", offset, error))?;
+            }
+        }
+    }
+    match waiting.next() {
+        None => Ok(()),
+        Some(_) => Err(Error::new(
+            crate::error::ErrorKind::Memory,
+            "moving temporary data",
+            "no block of memory is free",
+        )),
+    }
+}
+
+fn with_places(content: &Content, moves: &HashMap<u64, (u64, usize)>) -> Content {
+    let mut blocks = content.blocks.clone();
+    for block in &mut blocks {
+        if let Whereabouts::Disk(from) = block.whereabouts
+            && let Some(&(to, _)) = moves.get(&from)
+        {
+            block.whereabouts = Whereabouts::Disk(to);
+        }
+    }
+    Content { blocks, ..*content }
+}
