@@ -1,6 +1,6 @@
 """Who takes part: how each is installed, started and asked its version, and which settings it may choose from.
 
-Where a contestant has two settings for a job, compare.py runs both on a tenth of the data and takes the faster
+Where a contestant has two settings for a job, compare.py runs both on a quarter of the data and takes the faster
 one. Where the advice comes from stands beside the setting: here for GNU sort, for the others in bench/peers/.
 """
 

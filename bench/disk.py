@@ -12,7 +12,7 @@ from pathlib import Path
 from floor import Rates
 from shell import GIB, SORTMILL, command, fail
 
-FILE_BYTES_MAX = 4 * GIB
+FILE_BYTES_MAX = 6 * GIB
 FILE_NAMES = ("fio-read", "fio-write")
 
 

@@ -11,7 +11,7 @@ from run import Run
 from scale import is_reduced, memories, names_of, record_count
 from shell import ROOT, fail, say
 
-TUNING_PART = 10
+TUNING_PART = 4
 
 
 def run_case(asked, case, facts, missing, disk):
@@ -65,7 +65,7 @@ class Rounds:
         return done
 
     def better_setting(self, name):
-        """The faster of two on a tenth of the data, each run twice in turned order; None where there is no choice."""
+        """The faster of two on a quarter of the data, each run twice in turned order; None where there is no choice."""
         choices = contestants.ALL[name].settings.get((self.case.data, self.case.order), ())
         if not choices:
             return None

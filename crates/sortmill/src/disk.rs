@@ -32,7 +32,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::queue::Stop;
 use crate::temp::{Temp, clean_up};
 use crate::text;
-use lane::Lane;
+use lane::{Bytes, Lane};
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ pub struct DiskBench {
     pub round_count: usize,
     /// How long each time, after a quarter of that to get going.
     pub window_ns: u64,
-    /// Write over what is there already. Else each measurement writes to new space, reserved before, until the
-    /// file is full, and only then over it: as a sort does, and often slower.
+    /// Write over what is there already. Else each measurement writes to new space, reserved before, and ends when
+    /// the file is full: a sort writes its temporary data so, and many disks are slower at that.
     pub overwrite: bool,
     /// Now, in seconds since 1970, for the results.
     pub measured_s: u64,
@@ -214,14 +214,18 @@ pub fn measure(
                         sites[number].written.renew(os)?;
                     }
                 }
-                let lanes = case.lanes(&sites, *setting, &pool);
-                let bytes = lane::run(os, stop, lanes, bench.window_ns)?;
+                let lanes = case.lanes(&sites, *setting, &pool, !bench.overwrite);
+                let Bytes {
+                    read: read_bytes,
+                    written: written_bytes,
+                    took_ns,
+                } = lane::run(os, stop, lanes, bench.window_ns)?;
                 let per_s = |bytes: u64| {
-                    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(bench.window_ns))
+                    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(took_ns))
                         .expect("no disk moves an exabyte a second")
                 };
-                read.push(per_s(bytes.read));
-                written.push(per_s(bytes.written));
+                read.push(per_s(read_bytes));
+                written.push(per_s(written_bytes));
                 step();
             }
         }
@@ -285,7 +289,14 @@ fn cases(folder_count: usize) -> Vec<Case> {
 }
 
 impl Case {
-    fn lanes<'a>(&self, sites: &'a [Site<'_>], setting: Setting, pool: &Pool) -> Vec<Lane<'a>> {
+    /// Its lanes; `once` if what is written goes to new space.
+    fn lanes<'a>(
+        &self,
+        sites: &'a [Site<'_>],
+        setting: Setting,
+        pool: &Pool,
+        once: bool,
+    ) -> Vec<Lane<'a>> {
         let lane = |laid_out: &'a LaidOut<'_>, kind| Lane {
             kind,
             file: Arc::clone(&laid_out.file),
@@ -293,6 +304,7 @@ impl Case {
             at: &laid_out.at,
             setting,
             pool: pool.clone(),
+            once: once && kind == OpKind::Write,
         };
         let reads = self.reading.iter().map(|&number| &sites[number].read);
         let writes = self.writing.iter().map(|&number| &sites[number].written);

@@ -25,16 +25,46 @@ pub struct Lane<'a> {
     pub setting: Setting,
     /// As many buffers as requests, for each lane.
     pub pool: Pool,
+    /// Goes through the file once: when it is full, the measurement ends.
+    pub once: bool,
 }
 
-/// Bytes that went each way within the window.
+/// Bytes that went each way, and the time it took.
 #[derive(Default)]
 pub struct Bytes {
     pub read: u64,
     pub written: u64,
+    pub took_ns: u64,
 }
 
-/// Runs all lanes at once for `window_ns`, after a quarter of that to get going.
+/// When bytes count.
+struct Window {
+    began_ns: u64,
+    from_ns: u64,
+    to_ns: u64,
+    /// When the first file was full that is gone through once.
+    full_ns: AtomicU64,
+}
+
+impl Window {
+    fn end_ns(&self) -> u64 {
+        self.full_ns.load(Ordering::Relaxed).min(self.to_ns)
+    }
+
+    /// Whether so little is left of it that the time to get going counts too.
+    fn is_short(&self) -> bool {
+        self.end_ns().saturating_sub(self.from_ns) < (self.to_ns - self.from_ns) / 4
+    }
+}
+
+/// Bytes that one lane moved: since its beginning, and within the window.
+#[derive(Default)]
+struct Moved {
+    all: u64,
+    within: u64,
+}
+
+/// Runs all lanes at once for `window_ns`, after a quarter of that to get going; for less if a file is full before.
 ///
 /// # Errors
 /// The first request that failed, and that of `stop`.
@@ -43,58 +73,77 @@ pub fn run(os: &dyn Os, stop: &Stop, lanes: Vec<Lane<'_>>, window_ns: u64) -> Re
         .into_iter()
         .map(|lane| Ok((ring(os, &lane.file, lane.setting.depth)?, lane)))
         .collect::<Result<Vec<_>>>()?;
-    let from_ns = os.now_ns() + window_ns / 4;
-    let window = from_ns..from_ns + window_ns;
-    let bytes = scope(|threads| {
+    let began_ns = os.now_ns();
+    let from_ns = began_ns + window_ns / 4;
+    let window = Window {
+        began_ns,
+        from_ns,
+        to_ns: from_ns + window_ns,
+        full_ns: AtomicU64::new(u64::MAX),
+    };
+    let moved: Vec<(OpKind, Moved)> = scope(|threads| {
         let started: Vec<_> = with_rings
             .into_iter()
             .map(|(ring, lane)| {
-                let window = window.clone();
+                let window = &window;
                 let kind = lane.kind;
                 let work = move || {
-                    lane.run(os, stop, ring, &window)
+                    lane.run(os, stop, ring, window)
                         .map_err(|error| stop.fail(error))
                 };
                 (kind, spawn(threads, "disk-lane", work))
             })
             .collect();
-        let mut bytes = Bytes::default();
-        for (kind, thread) in started {
-            // Why a lane failed is told by `stop`.
-            let moved = thread.join().expect("a lane does not panic").unwrap_or(0);
-            match kind {
-                OpKind::Read => bytes.read += moved,
-                OpKind::Write => bytes.written += moved,
-            }
-        }
-        bytes
+        // Why a lane failed is told by `stop`.
+        let ended = started.into_iter().map(|(kind, thread)| {
+            let moved = thread.join().expect("a lane does not panic");
+            (kind, moved.unwrap_or_default())
+        });
+        ended.collect()
     });
     stop.check()?;
+    let from_ns = match window.is_short() {
+        true => window.began_ns,
+        false => window.from_ns,
+    };
+    let mut bytes = Bytes {
+        took_ns: (window.end_ns() - from_ns).max(1),
+        ..Bytes::default()
+    };
+    for (kind, moved) in moved {
+        let counted = match window.is_short() {
+            true => moved.all,
+            false => moved.within,
+        };
+        match kind {
+            OpKind::Read => bytes.read += counted,
+            OpKind::Write => bytes.written += counted,
+        }
+    }
     Ok(bytes)
 }
 
 impl Lane<'_> {
-    /// Answers the bytes that were moved within the window.
-    fn run(
-        &self,
-        os: &dyn Os,
-        stop: &Stop,
-        ring: Box<dyn Ring>,
-        window: &std::ops::Range<u64>,
-    ) -> Result<u64> {
+    /// Answers the bytes that were moved.
+    fn run(&self, os: &dyn Os, stop: &Stop, ring: Box<dyn Ring>, window: &Window) -> Result<Moved> {
         let block_bytes = self.setting.block_bytes as u64;
         let block_count = self.file_bytes / block_bytes;
-        let mut moved = 0;
+        let mut moved = Moved::default();
         // The clock is read once for each request, when it has completed.
         let next = |completed_bytes: u64| {
             let now_ns = os.now_ns();
-            if window.contains(&now_ns) {
-                moved += completed_bytes;
-            }
-            if now_ns >= window.end || stop.is_stopped() {
+            if now_ns >= window.end_ns() || stop.is_stopped() {
                 return None;
             }
+            moved.all += completed_bytes;
+            if now_ns >= window.from_ns {
+                moved.within += completed_bytes;
+            }
             let at = self.at.fetch_add(block_bytes, Ordering::Relaxed);
+            if self.once && at / block_bytes >= block_count {
+                window.full_ns.fetch_min(now_ns, Ordering::Relaxed);
+                return None;
+            }
             Some(at / block_bytes % block_count * block_bytes)
         };
         keep_busy(self.kind, &self.file, self.setting, &self.pool, ring, next)?;
