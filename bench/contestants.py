@@ -49,7 +49,7 @@ def until(stage):
 ALL = {contestant.name: contestant for contestant in [
     Contestant("sortmill", "sortmill", 64 * MIB, 3),
     *map(until, ["read", "cut", "partition", "spill", "load", "sort"]),
-    Contestant("chdb", "chDB", 256 * MIB, 6.5,
+    Contestant("chdb", "chDB", 1024 * MIB, 6.5,
                {("binary", "key"): ("seven-tenths", "half"), ("ascii", "key"): ("fixed-strings", "lines")}, "chdb"),
     Contestant("duckdb", "DuckDB", 256 * MIB, 7, {("ascii", "key"): ("default", "unordered")}, "duckdb"),
     Contestant("polars", "Polars", 512 * MIB, 15, {("ascii", "key"): ("budget", "half-budget")}, "polars"),
