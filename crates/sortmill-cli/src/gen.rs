@@ -1,64 +1,85 @@
-//! `sortmill gen records COUNT OUT`: flags in, a [`GenRecords`] out, and words about it on standard error.
+//! `sortmill gen KIND COUNT OUT`: flags in, data and a [`Generate`] out, and words about it on standard error.
+//!
+//! Each kind of data is a subcommand. What all have in common is [`Output`], and a seed for all but the
+//! records of the sort benchmark, which follow from their numbers.
+
+mod keys;
+mod kinds;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Subcommand;
 use sortmill::error::{Error, ErrorKind, Result};
-use sortmill::gen_records::{Alphabet, RECORD_BYTES, Records};
-use sortmill::generate::{FILES_MAX, GenRecords, GenReport, Out, THREADS_MAX, generate};
+use sortmill::generate::data::Data;
+use sortmill::generate::{Amount, FILES_MAX, GenReport, Generate, Out, THREADS_MAX, generate};
 use sortmill::io::Os;
+use sortmill::queue::Stop;
 use sortmill::text;
 
 use crate::common::{Machine, stop_on_signals};
+use crate::size::{self, Size};
 
-/// Generate the records of the sort benchmark
-///
-/// Writes COUNT records of 100 bytes each, the first 10 of which are the key. They are byte for byte those
-/// of the benchmark's own program, gensort 1.5, and each follows from its number alone, so the same command
-/// always makes the same data and parts made with --start fit together.
-///
-/// A file appears under its name when it is complete; until then, what was there before stays.
+/// A kind of data.
+#[derive(Subcommand)]
+pub enum Gen {
+    Records(kinds::Records),
+    #[command(flatten)]
+    Keys(keys::Kind),
+    Pareto(kinds::Pareto),
+    Empty(kinds::Empty),
+    Text(kinds::Text),
+    Numbers(kinds::Numbers),
+    Csv(kinds::Csv),
+}
+
+impl Gen {
+    /// Generates what is asked for on this machine and says on standard error what was done.
+    ///
+    /// # Errors
+    /// Those of [`generate`], and a usage error for flags that do not fit together.
+    pub fn run(&self) -> Result<ExitCode> {
+        match self {
+            Self::Records(kind) => kind.run(),
+            Self::Keys(kind) => kind.run(),
+            Self::Pareto(kind) => kind.run(),
+            Self::Empty(kind) => kind.run(),
+            Self::Text(kind) => kind.run(),
+            Self::Numbers(kind) => kind.run(),
+            Self::Csv(kind) => kind.run(),
+        }
+    }
+}
+
+/// How much, and where to.
 #[derive(clap::Args, Clone, Debug)]
-pub struct GenRecordsArgs {
+#[command(allow_missing_positional = true)]
+pub struct Output {
     /// How many records to generate, such as 1000000 or 1_000_000
-    #[arg(value_name = "COUNT", value_parser = count)]
-    pub count: u64,
+    #[arg(value_name = "COUNT", value_parser = count, required_unless_present = "bytes")]
+    pub count: Option<u64>,
 
     /// Where to write them: a file, a device or pipe, or - for standard output
     ///
-    /// With --files, the folder to write them in, which is made if it is missing.
-    #[arg(value_name = "OUT")]
+    /// With --files, the folder to write them in, which is made if it is missing. A file appears under its
+    /// name when it is complete; until then, what was there before stays.
+    #[arg(value_name = "OUT", required = true)]
     pub out: PathBuf,
 
-    /// Make printable lines that end in CR LF instead of binary records
-    #[arg(long)]
-    pub ascii: bool,
+    /// Instead of COUNT: as many whole records as fit into SIZE, such as 2GB or 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "count")]
+    pub bytes: Option<u64>,
 
-    /// Make some keys frequent, so that there are duplicates, instead of all keys equally likely
-    #[arg(long)]
-    pub skew: bool,
-
-    /// Number of the first record, below 2^128
-    #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
-    pub start: u128,
-
-    /// Print the sum of the records' CRC-32 on standard error, in hexadecimal
-    ///
-    /// It does not depend on the order of the records, so it is the same before and after sorting, and
-    /// the sums of the parts of a data set add up to that of the whole.
-    #[arg(long)]
-    pub checksum: bool,
-
-    /// How many threads generate records [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
-
-    /// Write N files of equal size, part-00000 and on, into the folder OUT
+    /// Write N files with equally many records, part-00000 and on, into the folder OUT
     ///
     /// Their concatenation is what one file would be. They get their names together at the end.
     #[arg(long, value_name = "N", value_parser = files)]
     pub files: Option<u64>,
+
+    /// How many threads generate records [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
 
     #[command(flatten)]
     pub machine: Machine,
@@ -68,58 +89,85 @@ pub struct GenRecordsArgs {
     pub verbose: bool,
 }
 
-/// Generates what `args` ask for on this machine and says on standard error what was done.
-///
-/// # Errors
-/// Those of [`generate`], and a usage error for flags that do not fit together.
-pub fn run(args: &GenRecordsArgs) -> Result<ExitCode> {
-    let os = args.machine.open()?;
-    let report = generate(&args.job(os.machine().cores)?, &os, &stop_on_signals())?;
-    let mut stderr = std::io::stderr();
-    let words = args.words(&report, stderr.is_terminal());
-    // The records are where they belong, whether or not anybody can be told.
-    let _ = stderr.write_all(words.as_bytes());
-    Ok(ExitCode::SUCCESS)
+/// What the records follow from.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Seed {
+    /// Number from which all data follow: the same one makes the same data, whatever the threads
+    #[arg(long = "seed", value_name = "N", default_value = "1", value_parser = seed)]
+    pub number: u64,
 }
 
-impl GenRecordsArgs {
-    /// What is asked for, on a machine with this many processors.
+/// A sum to compare a sorted output with.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Checksum {
+    /// Print the sum of the records' CRC-32 on standard error, in hexadecimal
+    ///
+    /// It does not depend on the order of the records, so it is the same before and after sorting, and
+    /// the sums of the parts of a data set add up to that of the whole.
+    #[arg(long = "checksum")]
+    pub wanted: bool,
+}
+
+impl Output {
+    /// How much is wanted.
+    pub fn amount(&self) -> Amount {
+        match (self.count, self.bytes) {
+            (Some(count), _) => Amount::Records(count),
+            (None, bytes) => Amount::Bytes(bytes.unwrap_or(0)),
+        }
+    }
+
+    /// How many threads are wanted, on a machine with this many processors.
+    pub fn threads(&self, cores: usize) -> usize {
+        self.threads.unwrap_or(cores).clamp(1, THREADS_MAX)
+    }
+
+    /// Where the records are wanted.
     ///
     /// # Errors
     /// A usage error for flags that do not fit together.
-    pub fn job(&self, cores: usize) -> Result<GenRecords> {
-        let out = match (self.files, self.out == Path::new("-")) {
-            (None, false) => Out::File(self.out.clone()),
-            (None, true) => Out::Stdout,
-            (Some(files), false) => Out::Directory {
+    pub fn out(&self) -> Result<Out> {
+        match (self.files, self.out == Path::new("-")) {
+            (None, false) => Ok(Out::File(self.out.clone())),
+            (None, true) => Ok(Out::Stdout),
+            (Some(files), false) => Ok(Out::Directory {
                 path: self.out.clone(),
                 files,
-            },
+            }),
             (Some(_), true) => {
                 let cause = "several files cannot go to standard output";
-                return Err(Error::new(ErrorKind::Usage, "reading the flags", cause)
-                    .hint("Name a folder, or leave `--files` out."));
+                Err(Error::new(ErrorKind::Usage, "reading the flags", cause)
+                    .hint("Name a folder, or leave `--files` out."))
             }
-        };
-        let alphabet = if self.ascii {
-            Alphabet::Ascii
-        } else {
-            Alphabet::Binary
-        };
-        Ok(GenRecords {
-            count: self.count,
-            start: self.start,
-            records: Records {
-                alphabet,
-                skew: self.skew,
-            },
-            threads: self.threads.unwrap_or(cores).clamp(1, THREADS_MAX),
-            out,
-            checksum: self.checksum,
-        })
+        }
     }
 
-    /// What to tell people: the checksum if it was asked for, and a summary if anybody is looking.
+    /// Writes what `make` makes of the amount, the threads and a switch, and tells of it.
+    fn run<D: Data>(
+        &self,
+        checksum: bool,
+        make: impl FnOnce(Amount, usize, &Stop) -> Result<(D, Amount)>,
+    ) -> Result<ExitCode> {
+        let os = self.machine.open()?;
+        let (out, threads) = (self.out()?, self.threads(os.machine().cores));
+        let stop = stop_on_signals();
+        let (data, amount) = make(self.amount(), threads, &stop)?;
+        let job = Generate {
+            data: &data,
+            amount,
+            threads,
+            out,
+            checksum,
+        };
+        let report = generate(&job, &os, &stop)?;
+        let mut stderr = std::io::stderr();
+        let words = self.words(&report, stderr.is_terminal());
+        // The records are where they belong, whether or not anybody can be told.
+        let _ = stderr.write_all(words.as_bytes());
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What to tell people: the checksum if there is one, and a summary if anybody is looking.
     #[must_use]
     pub fn words(&self, report: &GenReport, terminal: bool) -> String {
         let mut words = String::new();
@@ -137,7 +185,7 @@ impl GenRecordsArgs {
 }
 
 /// A decimal number with underscores anywhere behind its first digit.
-fn number(text: &str) -> std::result::Result<u128, String> {
+pub fn number(text: &str) -> std::result::Result<u128, String> {
     let decimal = text.starts_with(|first: char| first.is_ascii_digit())
         && text
             .bytes()
@@ -150,7 +198,8 @@ fn number(text: &str) -> std::result::Result<u128, String> {
         .map_err(|_| "not below 2^128".into())
 }
 
-fn at_most(text: &str, least: u64, most: u64) -> std::result::Result<u64, String> {
+/// A decimal number in a range.
+pub fn at_most(text: &str, least: u64, most: u64) -> std::result::Result<u64, String> {
     let value = number(text)?;
     let in_range = |value: &u64| (least..=most).contains(value);
     u64::try_from(value)
@@ -159,8 +208,34 @@ fn at_most(text: &str, least: u64, most: u64) -> std::result::Result<u64, String
         .ok_or_else(|| format!("not between {least} and {most}"))
 }
 
+/// A size in bytes.
+pub fn bytes(text: &str) -> std::result::Result<u64, String> {
+    match size::parse(text)? {
+        Size::Bytes(bytes) if bytes <= i64::MAX as u64 => Ok(bytes),
+        Size::Bytes(_) => Err("more than 2^63 bytes".into()),
+        Size::Percent(_) => Err("not a part of something; try 2GB or 512MiB".into()),
+    }
+}
+
+/// A number of something, at least one.
+pub fn some(text: &str) -> std::result::Result<u64, String> {
+    at_most(text, 1, i64::MAX as u64)
+}
+
+/// An exponent of Zipf's law.
+pub fn exponent(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(exponent) if exponent > 0.0 && exponent <= 10.0 => Ok(exponent),
+        _ => Err("not above 0 and at most 10".into()),
+    }
+}
+
 fn count(text: &str) -> std::result::Result<u64, String> {
-    at_most(text, 0, i64::MAX as u64 / RECORD_BYTES as u64)
+    at_most(text, 0, i64::MAX as u64)
+}
+
+fn seed(text: &str) -> std::result::Result<u64, String> {
+    at_most(text, 0, u64::MAX)
 }
 
 fn threads(text: &str) -> std::result::Result<usize, String> {
@@ -179,13 +254,13 @@ mod tests {
     #[derive(clap::Parser)]
     struct Line {
         #[command(flatten)]
-        args: GenRecordsArgs,
+        output: Output,
     }
 
-    fn parse(line: &str) -> std::result::Result<GenRecordsArgs, String> {
+    fn parse(line: &str) -> std::result::Result<Output, String> {
         let words = std::iter::once("gen").chain(line.split(' '));
         Line::try_parse_from(words)
-            .map(|line| line.args)
+            .map(|line| line.output)
             .map_err(|error| error.to_string())
     }
 
@@ -210,46 +285,44 @@ mod tests {
 
     #[test]
     fn flags_become_a_job() {
-        let args =
-            parse("1_000 out --ascii --skew --start 5 --checksum --threads 3 --files 7").unwrap();
-        let job = args.job(2).unwrap();
-        assert_eq!(
-            (job.count, job.start, job.threads, job.checksum),
-            (1_000, 5, 3, true)
-        );
-        assert_eq!(
-            job.records,
-            Records {
-                alphabet: Alphabet::Ascii,
-                skew: true
-            }
-        );
+        let output = parse("1_000 out --threads 3 --files 7").unwrap();
+        assert_eq!(output.amount(), Amount::Records(1_000));
+        assert_eq!(output.threads(2), 3);
         assert!(
-            matches!(job.out, Out::Directory { files: 7, ref path } if path == Path::new("out"))
+            matches!(output.out().unwrap(), Out::Directory { files: 7, ref path } if path == Path::new("out"))
         );
 
-        let job = parse("10 -").unwrap().job(2).unwrap();
-        assert!(matches!(job.out, Out::Stdout));
-        assert_eq!((job.threads, job.checksum), (2, false));
-        let job = parse("10 ./-").unwrap().job(2).unwrap();
-        assert!(matches!(job.out, Out::File(_)));
+        let output = parse("10 -").unwrap();
+        assert!(matches!(output.out().unwrap(), Out::Stdout));
+        assert_eq!(output.threads(2), 2);
+        let output = parse("10 ./-").unwrap();
+        assert!(matches!(output.out().unwrap(), Out::File(_)));
+
+        for line in ["--bytes 2GB out", "out --bytes 2GB"] {
+            let output = parse(line).unwrap();
+            assert_eq!(output.amount(), Amount::Bytes(2_000_000_000), "{line}");
+            assert_eq!(output.out, Path::new("out"), "{line}");
+        }
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         for line in [
             "10",
+            "out",
             "ten out",
-            "92233720368547759 out",
+            "9223372036854775808 out",
+            "10 out --bytes 2GB",
+            "out --bytes 25%",
+            "out --bytes 16EiB",
             "10 out --files 0",
             "10 out --files 100001",
             "10 out --threads 0",
             "10 out --io magic",
-            "10 out --start -1",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
-        let error = parse("10 - --files 2").unwrap().job(2).unwrap_err();
+        let error = parse("10 - --files 2").unwrap().out().unwrap_err();
         assert_eq!(error.kind, ErrorKind::Usage);
     }
 
@@ -262,9 +335,9 @@ mod tests {
             wall_ns: 500_000_000,
         };
         let summary = "abc\n10000000 records, 953.7 MiB in 0.5 s, 2000 MB/s\n";
-        let args = parse("1 out").unwrap();
-        assert_eq!(args.words(&report, true), summary);
-        assert_eq!(args.words(&report, false), "abc\n");
+        let output = parse("1 out").unwrap();
+        assert_eq!(output.words(&report, true), summary);
+        assert_eq!(output.words(&report, false), "abc\n");
         assert_eq!(parse("1 out -v").unwrap().words(&report, false), summary);
     }
 }

@@ -29,7 +29,7 @@ enum Command {
     Sort(sort::Sort),
     /// Generate test data
     #[command(subcommand)]
-    Gen(Gen),
+    Gen(r#gen::Gen),
     Check(check::Check),
     /// Measure the machine
     #[command(subcommand)]
@@ -43,16 +43,11 @@ enum Bench {
     Disk(bench::Disk),
 }
 
-#[derive(Subcommand)]
-enum Gen {
-    Records(r#gen::GenRecordsArgs),
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Sort(sort) => sort.run(),
-        Command::Gen(Gen::Records(records)) => r#gen::run(&records),
+        Command::Gen(kind) => kind.run(),
         Command::Check(check) => check.run(),
         Command::Bench(Bench::Disk(disk)) => disk.run(),
         Command::Report(report) => report.run(),

@@ -23,6 +23,8 @@
 //! in the first-level cache, and each pass over it (records, then skewed keys) is a loop without a
 //! condition.
 
+use crate::generate::data::Data;
+
 /// The length of every record of the benchmark, in bytes.
 pub const RECORD_BYTES: usize = 100;
 
@@ -79,6 +81,42 @@ impl Records {
             }
             number = number.wrapping_add(stretch.len() as u128);
         }
+    }
+}
+
+/// A part of such a row as a data set of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordsFrom {
+    /// Which row.
+    pub records: Records,
+    /// The number of the first record. After record 2^128 - 1 comes record 0.
+    pub start: u128,
+}
+
+impl Data for RecordsFrom {
+    fn record_bytes_fixed(&self) -> Option<u64> {
+        Some(RECORD_BYTES as u64)
+    }
+
+    fn record_bytes_max(&self) -> usize {
+        RECORD_BYTES
+    }
+
+    fn record_bytes(&self, _number: u64) -> u64 {
+        RECORD_BYTES as u64
+    }
+
+    fn write(&self, number: u64, out: &mut [u8]) -> usize {
+        let first = self.start.wrapping_add(u128::from(number));
+        self.records.fill(first, &mut out[..RECORD_BYTES]);
+        RECORD_BYTES
+    }
+
+    fn fill(&self, first: u64, out: &mut [u8]) -> (u64, usize) {
+        let count = out.len() / RECORD_BYTES;
+        let first = self.start.wrapping_add(u128::from(first));
+        self.records.fill(first, &mut out[..count * RECORD_BYTES]);
+        (count as u64, count * RECORD_BYTES)
     }
 }
 

@@ -1,8 +1,8 @@
-//! Makes the sort benchmark's records, into a file, several files or a stream, at the speed of the device.
+//! Makes test data, into a file, several files or a stream, at the speed of the device.
 //!
-//! In comes a [`GenRecords`], out come files with whole names or nothing, and a [`GenReport`]. The data set
-//! is cut into numbered pieces of one buffer each; a piece's records and place follow from its number, so
-//! workers fill pieces in any order and the writer alone touches files:
+//! In comes a [`Generate`], out come files with whole names or nothing, and a [`GenReport`]. The data set
+//! is cut into numbered pieces of one buffer each ([`layout`]); a piece's records and place follow from its
+//! number, so workers fill pieces in any order and the writer alone touches files:
 //!
 //! ```text
 //! worker 0 ─┐  take a buffer, then the next number; fill; sum up
@@ -12,8 +12,21 @@
 //!     └───────────────────────── pool <─────────────────────┘
 //! ```
 //!
-//! All memory is the pool's. A buffer is a whole number of records and of 4 KiB, so that no record lies
-//! across two buffers and every direct write but the last of a file is aligned by itself.
+//! All memory but the layout's is the pool's. A buffer is whole in 4 KiB, so that every direct write but the
+//! last of a file is aligned by itself, and in records of 100 bytes, so that those never lie across two
+//! buffers; others may, and each of the two workers writes its part.
+//!
+//! What the records are is said by a [`Data`](data::Data), of which there is one for each kind.
+
+pub mod csv;
+pub mod data;
+mod digits;
+pub mod keys;
+pub mod kv;
+mod layout;
+pub mod numbers;
+pub mod words;
+pub mod zipf;
 
 use std::path::{Path, PathBuf};
 
@@ -23,24 +36,33 @@ use sortmill_io::{Buffer, Done, File, Op, OpKind, Os, Pool, Ring, align_up};
 
 use crate::commit::{Target, Uncommitted, check_space};
 use crate::error::{Error, ErrorKind, Result};
-use crate::gen_records::{RECORD_BYTES, Records, checksum};
+use crate::gen_records::RECORD_BYTES;
 use crate::queue::{Queue, Stop, StopOnPanic};
+use data::Data;
+use layout::{Layout, Piece, Sizes};
 
 /// What is to be generated, and where to.
-#[derive(Clone, Debug)]
-pub struct GenRecords {
-    /// How many records, of 100 bytes each; at most 2^63 bytes in all.
-    pub count: u64,
-    /// The number of the first record. After record 2^128 - 1 comes record 0.
-    pub start: u128,
-    /// What the records look like.
-    pub records: Records,
+#[derive(Clone)]
+pub struct Generate<'a> {
+    /// What the records are.
+    pub data: &'a dyn Data,
+    /// How much of them, at most 2^63 bytes in all.
+    pub amount: Amount,
     /// How many threads fill buffers, 1 to [`THREADS_MAX`].
     pub threads: usize,
     /// Where the records go.
     pub out: Out,
-    /// Whether to sum up the records' CRC-32.
+    /// Whether to sum up the records' CRC-32. They must all be of one size.
     pub checksum: bool,
+}
+
+/// How much is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// So many records.
+    Records(u64),
+    /// As many whole records, from the first on, as so many bytes have room for.
+    Bytes(u64),
 }
 
 /// Where records go.
@@ -51,7 +73,7 @@ pub enum Out {
     /// Standard output.
     Stdout,
     /// The files `part-00000` and on in a folder, which is made if it is missing. Their concatenation is
-    /// what one file would be, and their sizes differ by at most one record.
+    /// what one file would be, and their numbers of records differ by at most one.
     Directory {
         /// The folder.
         path: PathBuf,
@@ -79,7 +101,7 @@ pub const THREADS_MAX: usize = 64;
 /// The most files: their names have five digits.
 pub const FILES_MAX: u64 = 100_000;
 
-/// The smallest number of records that fill whole pages, 102,400 bytes.
+/// The smallest number of records of 100 bytes that are whole in 4 KiB, 102,400 bytes.
 const RECORDS_PER_ALIGNED: usize = 1024;
 /// Small under a test's scheduler, so that a few records fill more buffers than the pool has.
 const BUFFER_RECORDS: usize = if cfg!(feature = "shuttle") { 1 } else { 40 } * RECORDS_PER_ALIGNED;
@@ -92,15 +114,16 @@ const DEPTH: usize = 8;
 ///
 /// A file gets its name when all is on the device; until then what was there before stays, and after an
 /// error nothing new is left. Several files get their names one after another at the end. Uses
-/// `8 + 2 * threads` buffers of 4,096,000 bytes. `stop` ends the job early and belongs to this job alone.
+/// `8 + 2 * threads` buffers of 4,096,000 bytes, and 8 bytes for each 1,024 records whose sizes differ.
+/// `stop` ends the job early and belongs to this job alone.
 ///
 /// # Errors
 /// The first that occurs, after all threads have ended: a request that makes no sense, too little space
 /// (checked before the start), or the system's. A pipe without a reader is [`ErrorKind::Io`].
-pub fn generate(job: &GenRecords, os: &dyn Os, stop: &Stop) -> Result<GenReport> {
+pub fn generate(job: &Generate<'_>, os: &dyn Os, stop: &Stop) -> Result<GenReport> {
     let started_ns = os.now_ns();
     check_numbers(job)?;
-    let checksum = match &job.out {
+    let done = match &job.out {
         Out::Stdout => {
             let file = os
                 .stdout()
@@ -123,27 +146,31 @@ pub fn generate(job: &GenRecords, os: &dyn Os, stop: &Stop) -> Result<GenReport>
         }
     };
     Ok(GenReport {
-        records: job.count,
-        bytes: job.count * RECORD_BYTES as u64,
-        checksum: job.checksum.then_some(checksum),
+        records: done.records,
+        bytes: done.bytes,
+        checksum: job.checksum.then_some(done.checksum),
         wall_ns: os.now_ns() - started_ns,
     })
 }
 
-fn check_numbers(job: &GenRecords) -> Result<()> {
+/// What was written.
+struct Written {
+    records: u64,
+    bytes: u64,
+    /// 0 if it is not wanted.
+    checksum: u128,
+}
+
+fn check_numbers(job: &Generate<'_>) -> Result<()> {
     let refuse = |cause: String| Err(Error::new(ErrorKind::Usage, "generating records", cause));
-    let count_max = i64::MAX as u64 / RECORD_BYTES as u64;
-    if job.count > count_max {
-        return refuse(format!(
-            "a data set has at most {count_max} records, not {}",
-            job.count
-        ));
-    }
     if !(1..=THREADS_MAX).contains(&job.threads) {
         return refuse(format!(
             "there can be 1 to {THREADS_MAX} threads, not {}",
             job.threads
         ));
+    }
+    if job.checksum && job.data.record_bytes_fixed().is_none() {
+        return refuse("a checksum is taken of records of one size".into());
     }
     match job.out {
         Out::Directory { files, .. } if !(1..=FILES_MAX).contains(&files) => {
@@ -190,84 +217,24 @@ fn writing(path: &Path, error: &std::io::Error) -> Error {
     Error::io("writing the output", path, error)
 }
 
-// Which records lie where.
-
-/// How the data set is cut: into files whose sizes differ by at most one record, the larger ones first, and
-/// each file into pieces of [`BUFFER_RECORDS`]. An empty file is one empty piece.
-struct Layout {
-    file_count: u64,
-    large_count: u64,
-    small_records: u64,
-}
-
-/// What one buffer holds.
-struct Piece {
-    file: u64,
-    /// The number of its first record, counted from the first of the data set.
-    first: u64,
-    /// Where it lies in its file, in bytes.
-    offset: u64,
-    records: usize,
-}
-
-fn pieces_in(records: u64) -> u64 {
-    records.div_ceil(BUFFER_RECORDS as u64).max(1)
-}
-
-impl Layout {
-    fn new(record_count: u64, file_count: u64) -> Self {
-        Self {
-            file_count,
-            large_count: record_count % file_count,
-            small_records: record_count / file_count,
+impl Generate<'_> {
+    /// What the output takes at least.
+    fn bytes_least(&self) -> u64 {
+        match self.amount {
+            Amount::Records(count) => count,
+            Amount::Bytes(bytes) => bytes.saturating_sub(self.data.record_bytes_max() as u64),
         }
     }
+}
 
-    fn piece_count(&self) -> u64 {
-        let small_count = self.file_count - self.large_count;
-        self.large_count * pieces_in(self.small_records + 1)
-            + small_count * pieces_in(self.small_records)
-    }
-
-    fn piece(&self, number: u64) -> Piece {
-        let per_large = pieces_in(self.small_records + 1);
-        let in_large = self.large_count * per_large;
-        let (file, index) = if number < in_large {
-            (number / per_large, number % per_large)
-        } else {
-            let per_small = pieces_in(self.small_records);
-            let number = number - in_large;
-            (self.large_count + number / per_small, number % per_small)
-        };
-        let before = index * BUFFER_RECORDS as u64;
-        let left = self.records_of(file) - before;
-        Piece {
-            file,
-            first: file * self.small_records + file.min(self.large_count) + before,
-            offset: before * RECORD_BYTES as u64,
-            records: left.min(BUFFER_RECORDS as u64) as usize,
-        }
-    }
-
-    fn records_of(&self, file: u64) -> u64 {
-        self.small_records + u64::from(file < self.large_count)
-    }
-
-    fn bytes_of(&self, file: u64) -> u64 {
-        self.records_of(file) * RECORD_BYTES as u64
-    }
-
-    /// What the files take on a disk, in whole 4 KiB.
-    fn disk_bytes(&self) -> u64 {
-        let small_count = self.file_count - self.large_count;
-        let small_bytes = align_up(self.small_records * RECORD_BYTES as u64);
-        self.large_count * align_up(self.bytes_of(0)) + small_count * small_bytes
-    }
+fn layout<'a>(job: &Generate<'a>, file_count: u64, stop: &Stop) -> Result<Layout<'a>> {
+    let sizes = Sizes::measure(job.data, job.amount, job.threads, stop)?;
+    Ok(Layout::new(sizes, file_count, BUFFER_BYTES))
 }
 
 // Filling buffers.
 
-/// A filled piece on its way to the writer, zeroed from its last record to the next 4 KiB.
+/// A filled piece on its way to the writer, zeroed from its last byte to the next 4 KiB.
 struct Filled {
     number: u64,
     piece: Piece,
@@ -277,11 +244,11 @@ struct Filled {
 /// Runs the workers around `write`, which takes each piece of `layout` from the queue once. Returns the
 /// checksum, or 0 if it is not wanted.
 fn with_workers(
-    job: &GenRecords,
+    job: &Generate<'_>,
     stop: &Stop,
-    layout: &Layout,
+    layout: &Layout<'_>,
     write: impl FnOnce(&Queue<Filled>) -> Result<()>,
-) -> Result<u128> {
+) -> Result<Written> {
     stop.check()?;
     let piece_count = layout.piece_count();
     let threads = job
@@ -324,13 +291,17 @@ fn with_workers(
         workers.into_iter().map(join).sum()
     });
     stop.check()?;
-    Ok(checksum)
+    Ok(Written {
+        records: layout.count(),
+        bytes: layout.bytes(),
+        checksum,
+    })
 }
 
 /// What each worker does until no piece is left. Returns the checksum of what it filled.
 fn fill_pieces(
-    job: &GenRecords,
-    layout: &Layout,
+    job: &Generate<'_>,
+    layout: &Layout<'_>,
     pool: &Pool,
     queue: &Queue<Filled>,
     next: &AtomicU64,
@@ -344,12 +315,10 @@ fn fill_pieces(
             break;
         }
         let piece = layout.piece(number);
-        let bytes = piece.records * RECORD_BYTES;
-        let first = job.start.wrapping_add(u128::from(piece.first));
-        job.records.fill(first, &mut buffer[..bytes]);
-        buffer[bytes..align_up(bytes as u64) as usize].fill(0);
+        fill(job.data, &piece, &mut buffer[..piece.bytes]);
+        buffer[piece.bytes..align_up(piece.bytes as u64) as usize].fill(0);
         if job.checksum {
-            sum += checksum(&buffer[..bytes]);
+            sum += sum_up(job.data, &piece, &buffer[..piece.bytes]);
         }
         if queue
             .push(Filled {
@@ -365,10 +334,46 @@ fn fill_pieces(
     sum
 }
 
+/// Fills `out` with what lies at `piece`: the rest of a record, whole ones, and the beginning of one.
+fn fill(data: &dyn Data, piece: &Piece, out: &mut [u8]) {
+    let (mut number, mut at) = (piece.first, 0);
+    if piece.skip > 0 {
+        at = data.part(number, piece.skip, out);
+        number += 1;
+    }
+    let (count, bytes) = data.fill(number, &mut out[at..]);
+    number += count;
+    at += bytes;
+    while at < out.len() {
+        at += data.part(number, 0, &mut out[at..]);
+        number += 1;
+    }
+}
+
+/// The checksum of the records, all of one size, that end in `piece`, whose bytes are `filled`.
+fn sum_up(data: &dyn Data, piece: &Piece, filled: &[u8]) -> u128 {
+    let record_bytes = data.record_bytes_max();
+    let sum = |records: &[u8]| -> u128 {
+        let records = records.chunks_exact(record_bytes);
+        records
+            .map(|record| u128::from(crc32fast::hash(record)))
+            .sum()
+    };
+    if piece.skip == 0 {
+        return sum(filled);
+    }
+    let Some(others) = filled.get(record_bytes - piece.skip as usize..) else {
+        return 0;
+    };
+    let mut first = vec![0; record_bytes];
+    data.write(piece.first, &mut first);
+    sum(&first) + sum(others)
+}
+
 // Writing streams.
 
-fn to_stream(job: &GenRecords, os: &dyn Os, stop: &Stop, file: &File) -> Result<u128> {
-    let layout = Layout::new(job.count, 1);
+fn to_stream(job: &Generate<'_>, os: &dyn Os, stop: &Stop, file: &File) -> Result<Written> {
+    let layout = layout(job, 1, stop)?;
     with_workers(job, stop, &layout, |queue| {
         let mut early: Vec<Filled> = Vec::with_capacity(DEPTH);
         for number in 0..layout.piece_count() {
@@ -378,9 +383,10 @@ fn to_stream(job: &GenRecords, os: &dyn Os, stop: &Stop, file: &File) -> Result<
                 }
                 early.push(queue.pop().ok_or_else(|| stop.error())?);
             };
-            let bytes = filled.piece.records * RECORD_BYTES;
-            os.write_stream(file, &filled.buffer[..bytes], &|| stop.is_stopped())
-                .map_err(|error| writing(&file.path, &error).offset(filled.piece.offset))?;
+            os.write_stream(file, &filled.buffer[..filled.piece.bytes], &|| {
+                stop.is_stopped()
+            })
+            .map_err(|error| writing(&file.path, &error).offset(filled.piece.offset))?;
         }
         Ok(())
     })
@@ -389,13 +395,17 @@ fn to_stream(job: &GenRecords, os: &dyn Os, stop: &Stop, file: &File) -> Result<
 // Writing files.
 
 fn to_files(
-    job: &GenRecords,
+    job: &Generate<'_>,
     os: &dyn Os,
     stop: &Stop,
     mut output: Uncommitted<'_>,
     targets: &[Target],
-) -> Result<u128> {
-    let layout = Layout::new(job.count, targets.len() as u64);
+) -> Result<Written> {
+    if job.data.record_bytes_fixed().is_none() {
+        // What no disk holds is told at once rather than when it has been summed up.
+        check_space(os, targets[0].folder(), job.bytes_least())?;
+    }
+    let layout = layout(job, targets.len() as u64, stop)?;
     let disk_bytes = layout.disk_bytes();
     check_space(os, targets[0].folder(), disk_bytes)?;
     let ring = os.ring(DEPTH).map_err(|error| {
@@ -405,7 +415,7 @@ fn to_files(
             error.to_string(),
         )
     })?;
-    let checksum = with_workers(job, stop, &layout, |queue| {
+    let written = with_workers(job, stop, &layout, |queue| {
         let mut writer = FileWriter {
             layout: &layout,
             targets,
@@ -423,13 +433,13 @@ fn to_files(
         })
     })?;
     output.commit(stop)?;
-    Ok(checksum)
+    Ok(written)
 }
 
 /// Writes pieces wherever they belong. Files are open from their first piece to their last, so that their
 /// number is bounded by the buffers and not by the set.
 struct FileWriter<'a, 'os> {
-    layout: &'a Layout,
+    layout: &'a Layout<'a>,
     targets: &'a [Target],
     output: &'a mut Uncommitted<'os>,
     ring: Box<dyn Ring>,
@@ -468,7 +478,7 @@ impl FileWriter<'_, '_> {
     /// nothing.
     fn start(&mut self, Filled { piece, buffer, .. }: Filled) -> Result<()> {
         let file = self.file(piece.file)?;
-        let bytes = align_up((piece.records * RECORD_BYTES) as u64) as usize;
+        let bytes = align_up(piece.bytes as u64) as usize;
         self.ring.submit(Op {
             kind: OpKind::Write,
             file,
@@ -488,7 +498,7 @@ impl FileWriter<'_, '_> {
         }
         let target = &self.targets[number as usize];
         let file = Arc::new(self.output.create(target, self.layout.bytes_of(number))?);
-        let pieces_left = pieces_in(self.layout.records_of(number));
+        let pieces_left = self.layout.pieces_of(number);
         self.open.push(OpenFile {
             number,
             file: Arc::clone(&file),
@@ -519,63 +529,28 @@ impl FileWriter<'_, '_> {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::gen_records::Alphabet;
-
-    /// Every record lies in exactly one piece, in order, and every file begins where the one before ends.
-    #[test]
-    fn pieces_cover_everything_once() {
-        for (record_count, file_count) in [
-            (0, 1),
-            (0, 4),
-            (3, 5),
-            (1, 1),
-            (40_960, 1),
-            (40_961, 1),
-            (245_761, 3),
-            (99_999, 7),
-            (i64::MAX as u64 / 100, 100_000),
-        ] {
-            let layout = Layout::new(record_count, file_count);
-            let piece_count = layout.piece_count();
-            let few = piece_count < 1_000;
-            let (mut records, mut file, mut bytes) = (0, 0, 0);
-            for number in 0..if few { piece_count } else { 0 } {
-                let piece = layout.piece(number);
-                if piece.file != file {
-                    assert_eq!((piece.file, bytes), (file + 1, layout.bytes_of(file)));
-                    (file, bytes) = (piece.file, 0);
-                }
-                assert_eq!((piece.first, piece.offset), (records, bytes));
-                records += piece.records as u64;
-                bytes += (piece.records * RECORD_BYTES) as u64;
-            }
-            let last = layout.piece(piece_count - 1);
-            assert_eq!(last.file, file_count - 1);
-            assert_eq!(last.first + last.records as u64, record_count);
-            assert!(!few || records == record_count);
-            assert!(layout.disk_bytes() - record_count * 100 < 4096 * file_count);
-        }
-    }
+    use crate::gen_records::{Alphabet, Records, RecordsFrom};
 
     #[test]
     fn a_writer_that_panics_ends_the_job() {
-        let records = Records {
-            alphabet: Alphabet::Binary,
-            skew: false,
-        };
-        let job = GenRecords {
-            count: 1_000_000,
+        let records = RecordsFrom {
+            records: Records {
+                alphabet: Alphabet::Binary,
+                skew: false,
+            },
             start: 0,
-            records,
+        };
+        let job = Generate {
+            data: &records,
+            amount: Amount::Records(1_000_000),
             threads: 2,
             out: Out::Stdout,
             checksum: false,
         };
         let stop = Stop::new();
+        let layout = layout(&job, 1, &stop).unwrap();
         let panicking = std::panic::AssertUnwindSafe(|| {
-            with_workers(&job, &stop, &Layout::new(job.count, 1), |_| {
-                panic!("as this test wants")
-            })
+            with_workers(&job, &stop, &layout, |_| panic!("as this test wants"))
         });
         assert!(std::panic::catch_unwind(panicking).is_err());
         assert_eq!(stop.error().kind, ErrorKind::Lost);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sortmill::error::ErrorKind;
-use sortmill::gen_records::{Alphabet, Records, checksum};
-use sortmill::generate::{GenRecords, Out, generate};
+use sortmill::gen_records::{Alphabet, Records, RecordsFrom, checksum};
+use sortmill::generate::{Generate, Out, generate};
 use sortmill::queue::Stop;
 use sortmill_io::{Host, RingKind};
 
@@ -84,8 +84,9 @@ fn checksums_are_the_references() {
         for (count, sum) in [1, 10, 1_000, 100_000, 1_000_000].into_iter().zip(sums) {
             for os in hosts() {
                 let records = Records { alphabet, skew };
-                let job = GenRecords {
-                    records,
+                let data = RecordsFrom { records, start: 0 };
+                let job = Generate {
+                    data: &data,
                     checksum: true,
                     ..job(count, Out::File(path.clone()))
                 };
@@ -109,7 +110,7 @@ fn every_length_is_whole() {
     for count in [0, 1, 41, 40_959, 40_960, 40_961, 81_920, 100_001] {
         for os in hosts() {
             for threads in [1, 2, 7] {
-                let job = GenRecords {
+                let job = Generate {
                     threads,
                     ..job(count, Out::File(path.clone()))
                 };
@@ -195,8 +196,12 @@ fn starts_fit_together() {
         let mut whole = Vec::new();
         for (before, count) in [(0, 45_000), (45_000, 1), (45_001, 54_999)] {
             let start = start.wrapping_add(before);
-            let job = GenRecords {
+            let data = RecordsFrom {
+                records: BINARY,
                 start,
+            };
+            let job = Generate {
+                data: &data,
                 ..job(count, Out::File(path.clone()))
             };
             generate(&job, &host(), &Stop::new()).unwrap();
@@ -241,7 +246,7 @@ fn devices_and_pipes_are_written_in_place_and_in_order() {
     );
     std::thread::scope(|scope| {
         let read = scope.spawn(|| fs::read(&pipe).unwrap());
-        let job = GenRecords {
+        let job = Generate {
             threads: 8,
             ..job(400_000, Out::File(pipe.clone()))
         };
@@ -355,7 +360,7 @@ fn what_cannot_be_done_is_refused() {
         path: scratch.path(name),
         files,
     };
-    let check = |job: GenRecords, kind: ErrorKind, words: &str| {
+    let check = |job: Generate<'_>, kind: ErrorKind, words: &str| {
         let error = generate(&job, &host(), &Stop::new()).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(words), "{error}");
@@ -373,7 +378,7 @@ fn what_cannot_be_done_is_refused() {
         "1 to 100000 files",
     );
     check(
-        GenRecords {
+        Generate {
             threads: 0,
             ..job(5, file())
         },

@@ -1,4 +1,4 @@
-//! Generating records: on this machine with either ring, on the simulated one with faults, under schedules.
+//! Generating data: on this machine with either ring, on the simulated one with faults, under schedules.
 
 #[cfg(not(feature = "shuttle"))]
 mod faults;
@@ -9,20 +9,24 @@ mod schedules;
 
 #[cfg(not(feature = "shuttle"))]
 use crate::Scratch;
-use sortmill::gen_records::{Alphabet, RECORD_BYTES, Records};
-use sortmill::generate::{GenRecords, Out};
+use sortmill::gen_records::{Alphabet, RECORD_BYTES, Records, RecordsFrom};
+use sortmill::generate::{Amount, Generate, Out};
 
 const BINARY: Records = Records {
     alphabet: Alphabet::Binary,
     skew: false,
 };
 
+static FROM_ZERO: RecordsFrom = RecordsFrom {
+    records: BINARY,
+    start: 0,
+};
+
 /// A job of the most ordinary kind.
-fn job(count: u64, out: Out) -> GenRecords {
-    GenRecords {
-        count,
-        start: 0,
-        records: BINARY,
+fn job(count: u64, out: Out) -> Generate<'static> {
+    Generate {
+        data: &FROM_ZERO,
+        amount: Amount::Records(count),
         threads: 3,
         out,
         checksum: false,

@@ -1,0 +1,77 @@
+//! Decimal digits, drawn and written.
+
+use super::data::Draws;
+
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+/// How many digits `value` has; 1 for 0.
+pub fn count(value: u64) -> usize {
+    value.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+/// Fills `out` with random digits, of which the first `digits` are a number: 0 to 9 if it is but one, else
+/// it does not begin with 0. There is no loop that ends with the number, which no processor could foresee.
+#[inline]
+pub fn scatter<const BYTES: usize>(digits: usize, draws: &mut Draws, out: &mut [u8; BYTES]) {
+    for eight in out.as_chunks_mut::<8>().0 {
+        *eight = eight_digits(draws.below(100_000_000)).to_le_bytes();
+    }
+    let least = u64::from(digits > 1);
+    out[0] = b'0' + (least + draws.below(10 - least)) as u8;
+}
+
+/// The digits of `value`, below 10^8, the first in the lowest byte. Lanes of four, two and one digits are
+/// divided side by side in one register, by multiplying with what is near enough to 1/100 and 1/10.
+#[inline]
+fn eight_digits(value: u64) -> u64 {
+    let fours = (value / 10_000) | ((value % 10_000) << 32);
+    let hundreds = (fours * 10_486) >> 20 & 0x7F_0000_007F;
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = (twos * 103) >> 10 & 0x000F_000F_000F_000F;
+    let ones = tens | (twos - tens * 10) << 8;
+    ones + 0x3030_3030_3030_3030
+}
+
+/// Fills `out` with the lowest digits of `value`, zeros before them.
+#[inline]
+pub fn write(value: u64, out: &mut [u8]) {
+    let mut rest = value;
+    let (first, pairs) = out.as_rchunks_mut::<2>();
+    for pair in pairs.iter_mut().rev() {
+        *pair = PAIRS[(rest % 100) as usize];
+        rest /= 100;
+    }
+    if let [first] = first {
+        *first = b'0' + (rest % 10) as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_those_of_the_number() {
+        for value in (0..100_000_000).step_by(9_973).chain([99_999_999]) {
+            let expected = format!("{value:08}");
+            assert_eq!(eight_digits(value).to_le_bytes(), expected.as_bytes());
+            let mut written = [0; 8];
+            write(value, &mut written);
+            assert_eq!(written, expected.as_bytes());
+        }
+        for (value, expected) in [(0, 1), (9, 1), (10, 2), (u64::MAX, 20)] {
+            assert_eq!(count(value), expected);
+        }
+        let mut odd = [0; 3];
+        write(4_567, &mut odd);
+        assert_eq!(odd, *b"567");
+    }
+}
