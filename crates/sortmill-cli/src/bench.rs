@@ -1,6 +1,5 @@
 //! `sortmill bench disk`: flags in, a [`DiskBench`] out, and its rates on standard output.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +11,7 @@ use sortmill::text;
 
 use crate::common::{Machine, print, say, stop_on_signals};
 use crate::disks;
+use crate::progress::Line;
 use crate::size::{self, Size};
 
 /// Measure what disks give to the engine: reading, writing, and both at once
@@ -67,16 +67,14 @@ impl Disk {
         let os = self.machine.open()?;
         let stop = stop_on_signals();
         let bench = self.bench();
-        let is_terminal = std::io::stderr().is_terminal();
+        let mut line = Line::is_possible().then(Line::default);
         let mut told = |done: usize, steps: usize| {
-            if is_terminal {
-                say(&format!("\r{done} of {steps} measured\x1b[K"));
+            if let Some(line) = &mut line {
+                line.draw(&[format!("{done} of {steps} measured")]);
             }
         };
         let measured = measure(&bench, &os, &stop, &mut told);
-        if is_terminal {
-            say("\r\x1b[K");
-        }
+        drop(line);
         let report = measured?;
         if self.json {
             let json = serde_json::to_string_pretty(&report).expect("a report is text");

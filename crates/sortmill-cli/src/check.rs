@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use sortmill::check::{
     Checked, THREADS_MAX, Unordered, check, is_the_benchmarks, merge, write_summary,
@@ -14,6 +15,7 @@ use sortmill::queue::Stop;
 use sortmill::summary::Summary;
 
 use crate::common::{Machine, Shape, inputs, stop_on_signals};
+use crate::progress;
 
 /// Check that records are in order, and sum them up
 ///
@@ -47,9 +49,12 @@ pub struct Check {
     #[command(flatten)]
     machine: Machine,
 
-    /// Print no result; the exit status tells it
+    /// Print no result; the exit status tells it. No progress unless --progress asks for it
     #[arg(short, long)]
     quiet: bool,
+
+    #[command(flatten)]
+    progress: progress::Flag,
 }
 
 /// What is printed.
@@ -97,13 +102,17 @@ impl Check {
         if self.merge {
             return merge(&inputs, os, stop).map(Outcome::of_summary);
         }
+        let shown = self.progress.shown(self.quiet, &inputs, None);
         let job = sortmill::check::Check {
             keys: self.shape.keys.clone(),
             threads: self.threads.map(usize::from),
             fingerprint_key: os.random(),
+            progress: shown.as_ref().map(|_| Arc::default()),
             ..sortmill::check::Check::new(inputs, self.shape.format)
         };
-        check(&job, os, stop).map(Outcome::of_records)
+        let check = || check(&job, os, stop);
+        let checked = progress::show(shown, job.progress.as_ref(), os, stop, check);
+        checked.map(Outcome::of_records)
     }
 
     /// Refuses a summary that could not be written, or that would take the place of what it is about, before

@@ -8,6 +8,7 @@ mod common;
 mod disks;
 mod doctor;
 mod r#gen;
+mod progress;
 mod report;
 mod size;
 mod sort;

@@ -17,6 +17,7 @@ use sortmill::run;
 
 use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals};
 use crate::disks;
+use crate::progress;
 use crate::size::{self, Size};
 
 /// Sort records of files or standard input
@@ -82,9 +83,12 @@ pub struct Sort {
     #[arg(short, long)]
     verbose: bool,
 
-    /// No report on stderr
+    /// No report on stderr, and no progress unless --progress asks for it
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
+
+    #[command(flatten)]
+    progress: progress::Flag,
 
     /// Write to FILE what each thread did when, as a trace that Perfetto (ui.perfetto.dev) opens
     #[arg(long, value_name = "FILE")]
@@ -132,7 +136,10 @@ impl Sort {
         // A report that cannot be written shows before the work, not after the output has its name.
         let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
         let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
-        let report = run::sort_prepared(&job, prepared, &os, &stop)?;
+        let shown = self.shown(&job);
+        job.progress = shown.as_ref().map(|_| Arc::default());
+        let sort = || run::sort_prepared(&job, prepared, &os, &stop);
+        let report = progress::show(shown, job.progress.as_ref(), &os, &stop, sort)?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
@@ -145,6 +152,11 @@ impl Sort {
             say(&report.summary());
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn shown(&self, job: &Job) -> Option<progress::Shown> {
+        let output = job.until.is_none().then_some(&job.output);
+        self.progress.shown(self.quiet, &job.inputs, output)
     }
 
     fn job(&self, os: &dyn Os) -> Job {

@@ -19,6 +19,7 @@ mod summaries;
 mod verify;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sortmill_io::sync::{Mutex, lock, scope, spawn};
 use sortmill_io::{Os, Pool};
@@ -32,6 +33,7 @@ use crate::metrics::{Meter, Stage};
 use crate::order::{Format, KeyPart, Order};
 use crate::places::Places;
 use crate::plan::{Inputs, Plan};
+use crate::progress::{Phase, Progress};
 use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::run::open_inputs;
 use crate::stage::read::{Reader, Source, read};
@@ -57,6 +59,8 @@ pub struct Check {
     pub fingerprint_key: u64,
     /// Bytes of a chunk, a multiple of 4 KiB, for tests; `None` is 4 MiB.
     pub chunk_bytes: Option<usize>,
+    /// Where the check tells how far it is.
+    pub progress: Option<Arc<Progress>>,
 }
 
 impl Check {
@@ -70,6 +74,7 @@ impl Check {
             threads: None,
             fingerprint_key: 0,
             chunk_bytes: None,
+            progress: None,
         }
     }
 }
@@ -132,9 +137,19 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         let pool = pool.clone();
         move || pool.close()
     });
+    let progress = job.progress.as_deref();
+    if let Some(progress) = progress {
+        let bytes = Inputs {
+            extents: sources.iter().map(Source::extent).collect(),
+            ..Inputs::default()
+        };
+        progress.expect(Phase::Check, bytes.bytes(), Some(0));
+        progress.enter(Phase::Check, os);
+    }
     let row = Walk {
         os,
         stop,
+        progress,
         plan: &plan,
         sources: &sources,
         pool: &pool,
@@ -148,6 +163,9 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         },
     }
     .run()?;
+    if let Some(progress) = progress {
+        progress.enter(Phase::Done, os);
+    }
     Ok(Checked {
         fingerprint: row.fingerprint,
         checksum: row.checksum,
@@ -193,6 +211,7 @@ fn plan(check: &Check, os: &dyn Os) -> Result<Plan> {
 struct Walk<'a> {
     os: &'a dyn Os,
     stop: &'a Stop,
+    progress: Option<&'a Progress>,
     plan: &'a Plan,
     sources: &'a [Source],
     pool: &'a Pool,
@@ -260,7 +279,7 @@ impl Walk<'_> {
                 skip_bad: 0,
                 watcher: None,
             };
-            let mut meter = Meter::start(os, &[Stage::Read]);
+            let mut meter = Meter::start(os, &[Stage::Read]).telling(self.progress);
             if let Err(error) = read(reader, &mut meter) {
                 stop.fail((self.told)(error));
             }

@@ -18,7 +18,7 @@
 mod choice;
 mod lane;
 
-pub use choice::{Choice, Figures, Known, STALE_AFTER_DAYS};
+pub use choice::{Choice, Figures, Known, Rates, STALE_AFTER_DAYS};
 
 use std::path::{Path, PathBuf};
 

@@ -7,6 +7,7 @@ use crate::batch::Records;
 use crate::disk::Figures;
 use crate::metrics::Stage;
 use crate::order::{Format, KeyPart};
+use crate::progress::Progress;
 use crate::trace::Trace;
 
 /// Where records come from.
@@ -73,6 +74,8 @@ pub struct Job {
     pub until: Option<Stage>,
     /// Where each thread draws what it does.
     pub trace: Option<Arc<Trace>>,
+    /// Where the job tells how far it is.
+    pub progress: Option<Arc<Progress>>,
     /// What was measured of the disk that temporary files go to; `None` plans for one that is unknown.
     pub disk: Option<Figures>,
     /// Sizes that tests shrink so that a small job goes the whole way.
@@ -132,6 +135,7 @@ impl Job {
             reduce: None,
             until: None,
             trace: None,
+            progress: None,
             disk: None,
             tuning: Tuning::default(),
             probe: None,

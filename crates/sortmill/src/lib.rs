@@ -21,6 +21,7 @@ pub mod order;
 pub mod partitions;
 pub mod places;
 pub mod plan;
+pub mod progress;
 pub mod queue;
 pub mod report;
 pub mod run;

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use sortmill_io::Os;
 
+use crate::progress::Progress;
 use crate::trace::Track;
 
 /// The steps of a phase, in the order of a record's way.
@@ -210,6 +211,8 @@ pub struct Meter<'a> {
     pub metrics: Metrics,
     /// Where laps are drawn, if somebody wants to see them.
     track: Option<Track>,
+    /// Who is told of bytes that were moved, if somebody waits for the job.
+    progress: Option<&'a Progress>,
 }
 
 impl<'a> Meter<'a> {
@@ -231,6 +234,7 @@ impl<'a> Meter<'a> {
             lap_ns: began_ns,
             metrics,
             track: None,
+            progress: None,
         }
     }
 
@@ -238,6 +242,12 @@ impl<'a> Meter<'a> {
     #[must_use]
     pub fn drawn_on(self, track: Option<Track>) -> Self {
         Self { track, ..self }
+    }
+
+    /// Tells `progress` of the bytes that are moved.
+    #[must_use]
+    pub fn telling(self, progress: Option<&'a Progress>) -> Self {
+        Self { progress, ..self }
     }
 
     /// Attributes the time since the last lap.
@@ -261,6 +271,20 @@ impl<'a> Meter<'a> {
     pub fn completed(&mut self, bytes: usize) {
         if let Some(track) = &mut self.track {
             track.completed(self.lap_ns, bytes);
+        }
+    }
+
+    /// Bytes came in from a file or stream.
+    pub fn read(&self, bytes: u64) {
+        if let Some(progress) = self.progress {
+            progress.read(bytes);
+        }
+    }
+
+    /// Bytes went out to a file or stream.
+    pub fn wrote(&self, bytes: u64) {
+        if let Some(progress) = self.progress {
+            progress.wrote(bytes);
         }
     }
 

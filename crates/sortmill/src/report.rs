@@ -475,26 +475,24 @@ pub fn plan_lines(plan: &Plan) -> String {
     let _ = writeln!(out, "partitions       {}", plan.partition_count);
     let _ = writeln!(
         out,
-        "block            {} x {}",
+        "block            {} x {}, {} reads or writes in flight",
         plan.block_count,
-        text::bytes(plan.block_bytes as u64)
+        text::bytes(plan.block_bytes as u64),
+        plan.block_depth
     );
     let _ = writeln!(
         out,
-        "chunk            {} x {}",
+        "chunk            {} x {}, {} reads or writes in flight",
         plan.chunk_count,
-        text::bytes(plan.chunk_bytes as u64)
+        text::bytes(plan.chunk_bytes as u64),
+        plan.chunk_depth
     );
     let _ = writeln!(
         out,
         "longest record   {}",
         text::bytes(plan.record_bytes_max as u64)
     );
-    let _ = writeln!(
-        out,
-        "threads          {} to compute, {} reads or writes in flight",
-        plan.worker_count, plan.chunk_depth
-    );
+    let _ = writeln!(out, "threads          {} to compute", plan.worker_count);
     let _ = writeln!(out, "disk             {}", disk_words(plan));
     let _ = writeln!(
         out,

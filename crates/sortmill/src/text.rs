@@ -27,6 +27,18 @@ pub fn seconds(ns: u64) -> String {
     }
 }
 
+/// Nanoseconds that are guessed, as `12 s`, `3 min` or `2 h 05 min`.
+#[must_use]
+pub fn about(ns: u64) -> String {
+    let seconds = (ns as f64 / 1e9).round() as u64;
+    let minutes = (ns as f64 / 60e9).round() as u64;
+    match (seconds, minutes) {
+        (0..100, _) => format!("{seconds} s"),
+        (_, 0..100) => format!("{minutes} min"),
+        _ => format!("{} h {:02} min", minutes / 60, minutes % 60),
+    }
+}
+
 /// Bytes in nanoseconds as `640 MB/s`.
 #[must_use]
 pub fn rate(bytes: u64, ns: u64) -> String {
@@ -90,6 +102,21 @@ pub fn count(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn guesses_are_round() {
+        for (seconds, expected) in [
+            (0.4, "0 s"),
+            (11.6, "12 s"),
+            (99.4, "99 s"),
+            (99.6, "2 min"),
+            (5_000.0, "83 min"),
+            (5_999.0, "1 h 40 min"),
+            (7_500.0, "2 h 05 min"),
+        ] {
+            assert_eq!(about((seconds * 1e9) as u64), expected);
+        }
+    }
 
     #[test]
     fn days_have_dates() {

@@ -139,8 +139,11 @@ fn a_sort_plans_with_what_was_measured() {
         slow.contains("blocks of up to 512.0 KiB, 32.0 MiB in flight"),
         "{slow}"
     );
-    assert!(slow.contains("8 reads or writes in flight"), "{slow}");
-    assert!(slow.contains(" x 512.0 KiB\n"), "{slow}");
+    assert!(
+        slow.contains(" x 4.0 MiB, 8 reads or writes in flight"),
+        "{slow}"
+    );
+    assert!(slow.contains(" x 512.0 KiB, "), "{slow}");
 
     let old = put(&|kept| kept["measured_s"] = 1_000_000_000.into());
     assert!(

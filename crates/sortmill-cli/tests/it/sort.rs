@@ -4,6 +4,7 @@ mod changing;
 mod errors;
 mod killed;
 mod places;
+mod progress;
 mod right;
 mod space;
 mod trace;

@@ -43,6 +43,7 @@ pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint
     let row = Walk {
         os,
         stop: shared.stop,
+        progress: shared.job.progress.as_deref(),
         plan,
         sources: &sources,
         pool: &shared.chunk_pool,

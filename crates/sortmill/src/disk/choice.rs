@@ -45,6 +45,35 @@ pub struct Figures {
     pub measured_on: String,
     /// Whether that is more than [`STALE_AFTER_DAYS`] ago.
     pub stale: bool,
+    /// What the disk gives so; `None` if it was not measured each way alone. It decides nothing: progress is
+    /// held against it.
+    #[serde(default)]
+    pub rates: Option<Rates>,
+}
+
+/// What a disk gives, in bytes a second: one way alone, and both ways at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Rates {
+    /// Reading, while nothing is written.
+    pub read_alone: u64,
+    /// Writing, while nothing is read.
+    pub write_alone: u64,
+    /// Reading, while as much is in flight the other way.
+    pub read_mixed: u64,
+    /// Writing, while as much is in flight the other way.
+    pub write_mixed: u64,
+}
+
+impl Rates {
+    /// The least time, in seconds, in which the disk reads and writes so many bytes: one after the other, or
+    /// both at once, whichever it does better. `make bench` reckons its floor so too (docs/measuring.md).
+    #[must_use]
+    pub fn needed_s(&self, read_bytes: u64, written_bytes: u64) -> f64 {
+        let time = |bytes: u64, rate: u64| bytes as f64 / rate.max(1) as f64;
+        let apart = time(read_bytes, self.read_alone) + time(written_bytes, self.write_alone);
+        let together = time(read_bytes, self.read_mixed).max(time(written_bytes, self.write_mixed));
+        apart.min(together)
+    }
 }
 
 /// What a kept measurement says of a file system today.
@@ -86,6 +115,23 @@ impl DiskReport {
         })
     }
 
+    /// What folder number `folder` gives with the setting `best`, if it was measured each way alone too.
+    fn rates(&self, folder: usize, best: &Choice) -> Option<Rates> {
+        let row = |reading: &[usize], writing: &[usize]| {
+            self.rows.iter().find(|row| {
+                (row.reading == reading && row.writing == writing)
+                    && row.block_bytes == best.block_bytes
+                    && in_flight_bytes_is(row, best.in_flight_bytes)
+            })
+        };
+        Some(Rates {
+            read_alone: row(&[folder], &[])?.read_bytes_per_s.median,
+            write_alone: row(&[], &[folder])?.write_bytes_per_s.median,
+            read_mixed: best.read_bytes_per_s,
+            write_mixed: best.write_bytes_per_s,
+        })
+    }
+
     /// What is kept of one folder: it alone.
     #[must_use]
     pub fn of_folder(&self, folder: usize) -> Self {
@@ -124,6 +170,7 @@ impl DiskReport {
             in_flight_bytes: choice.in_flight_bytes,
             measured_on,
             stale: now_s.saturating_sub(self.measured_s) > STALE_AFTER_DAYS * 86_400,
+            rates: self.rates(0, &choice),
         }))
     }
 }

@@ -4,6 +4,7 @@ use sortmill_io::Os;
 use sortmill_io::os::{Kind, Usage};
 
 use super::{Shared, Where, probe};
+use crate::progress;
 use crate::report::Phase;
 use crate::stage::read::Source;
 use crate::stage::write::Target;
@@ -53,6 +54,7 @@ pub fn judge(done: &Done<'_>) -> Judged {
             ..Judged::default()
         };
     }
+    super::expected::enter(done.shared.job, progress::Phase::Probe, os);
     let (began_ns, before) = (os.now_ns(), os.usage());
     probe::probe(done, &mut verdicts);
     let after = os.usage();

@@ -5,6 +5,7 @@
 
 mod border;
 mod distribute;
+mod expected;
 mod judge;
 mod probe;
 mod relocate;
@@ -26,6 +27,7 @@ use crate::metrics::{Meter, Stage};
 use crate::order::Format;
 use crate::partitions::Counts;
 use crate::plan::{Inputs, Plan};
+use crate::progress;
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, Phase, Report};
 use crate::run::judge::Judged;
@@ -268,6 +270,7 @@ fn sort_inner(
         output,
     } = prepared;
     let began_ns = os.now_ns();
+    expected::before(job, &plan, os, &sources, &output, &temp);
     let usage_before = os.usage();
     let number = os.random();
     let mut uncommitted = Uncommitted::new(os, number);
@@ -321,6 +324,7 @@ fn sort_inner(
     };
 
     let prepared_ns = os.now_ns();
+    expected::enter(job, progress::Phase::Distribute, os);
     let distributed = distribute::distribute(&shared, &sources);
     needed.temp_bytes = needed.temp_bytes.max(temp.given());
     let distributed = distributed?;
@@ -355,8 +359,10 @@ fn sort_inner(
     let sorted_ns = os.now_ns();
 
     if let (Some(new_file), Some(Target::File(file, _))) = (new_file, &target) {
+        expected::enter(job, progress::Phase::Sync, os);
         uncommitted.finish(new_file, file, sorted.written.bytes)?;
         if plan.verify {
+            expected::verify(job, os, sorted.written.bytes);
             crate::check::verify(job, &shared, &file.path, &sorted.written)?;
         }
         uncommitted.commit(stop)?;
@@ -400,6 +406,7 @@ fn sort_inner(
         })
     });
     temp.remove();
+    expected::enter(job, progress::Phase::Done, os);
     // What the probe took is not the job's.
     let ended_ns = os.now_ns() - judged.probe_ns;
     let usage = os.usage();
@@ -516,7 +523,9 @@ impl Shared<'_> {
         let count = 2 * (self.plan.worker_count + 2);
         let trace = self.job.trace.as_ref();
         let track = trace.map(|trace| trace.track(name, count));
-        Meter::start_at(self.os, stages, began_ns).drawn_on(track)
+        Meter::start_at(self.os, stages, began_ns)
+            .drawn_on(track)
+            .telling(self.job.progress.as_deref())
     }
 
     fn memory(&self, resident_bytes_peak: u64) -> crate::report::Memory {

@@ -13,7 +13,7 @@ use super::distribute::{guarded, join};
 use super::judge;
 use super::relocate::relocate;
 use super::until::{discard, received_bytes};
-use super::{Shared, border};
+use super::{Shared, border, expected};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
@@ -148,6 +148,7 @@ pub fn sort(
     let file = needs_file.then(|| shared.temp.spill_file()).transpose()?;
     // Without a target units are gathered as into a file: side by side.
     let is_file = !matches!(target, Some(Target::Stream(_)));
+    expected::sort(shared, &units, distributed.bytes, target);
     let output = Output {
         pool: &shared.chunk_pool,
         blocks: &blocks,
@@ -247,7 +248,7 @@ impl Done {
 }
 
 /// Whether a unit's blocks, entries or long records do not fit in memory.
-fn is_too_large(shared: &Shared<'_>, unit: &Unit) -> bool {
+pub fn is_too_large(shared: &Shared<'_>, unit: &Unit) -> bool {
     unit.blocks().count() > shared.plan.unit_blocks_max
         || unit.records_at_most() > shared.plan.entry_count as u64
         || unit.blocks().filter(|block| is_fragment(block)).count() > shared.plan.unit_fragments_max

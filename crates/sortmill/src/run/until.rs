@@ -11,16 +11,21 @@ use crate::report::Phase;
 
 use super::compare;
 
-/// Refuses a stage after which no job can end.
+/// Refuses a stage after which no job can end, and to verify the output that such a job does not make.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] with the stages that can be named.
+/// [`ErrorKind::Usage`], with the stages that can be named.
 pub fn check_stage(job: &Job) -> Result<()> {
     match job.until {
         Some(stage) if !UNTIL_STAGES.contains(&stage) => {
             let names = UNTIL_STAGES.map(Stage::name).join(", ");
             let cause = format!("{} is not one of {names}", stage.name());
             Err(Error::new(ErrorKind::Usage, "ending the job early", cause))
+        }
+        Some(_) if job.verify == Some(true) => {
+            let cause = "a job that ends early makes no output that could be verified";
+            let error = Error::new(ErrorKind::Usage, "ending the job early", cause);
+            Err(error.hint("Give either --until or --verify."))
         }
         Some(_) | None => Ok(()),
     }

@@ -191,6 +191,7 @@ impl<'a> Loader<'a> {
         let mut buffer = done.op.buffer;
         let asked = done.op.range.len();
         buffer[moved..asked].fill(0);
+        meter.read(asked as u64);
         let first = self.begun.front().expect("a unit waits for it").number;
         let begun = &mut self.begun[number - first];
         let header = begun

@@ -65,6 +65,10 @@ impl Device<'_> {
         let moved = done
             .result
             .map_err(|error| Error::io(doing, &self.file.path, &error).offset(done.op.offset))?;
+        match done.op.kind {
+            OpKind::Read => meter.read(asked as u64),
+            OpKind::Write => meter.wrote(asked as u64),
+        }
         let mut buffer = done.op.buffer;
         buffer[moved..asked].fill(0);
         Ok(buffer)

@@ -333,6 +333,7 @@ impl Run<'_, '_, '_> {
                 .offset(end));
         }
         self.totals.device_bytes += moved as u64;
+        self.meter.read(assignment.bytes);
         self.landed
             .insert(assignment.chunk, (assignment, done.op.buffer));
         Ok(())
@@ -394,6 +395,7 @@ impl Run<'_, '_, '_> {
                 break;
             }
             filled += moved;
+            self.meter.read(moved as u64);
         }
         self.meter.lap(Stage::Read, State::Device);
         Ok(filled)

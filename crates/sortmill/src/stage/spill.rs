@@ -74,12 +74,14 @@ pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<u64> {
                 meter.lap(Stage::Spill, State::Device);
                 meter.completed(done.op.range.len());
                 let result = done.result;
+                let written = done.op.range.len() as u64;
                 let (path, offset) = (done.op.file.path.clone(), done.op.offset);
                 drop(done.op.buffer);
                 (spiller.written)();
                 result.map_err(|error| {
                     Error::io("writing temporary data", &path, &error).offset(offset)
                 })?;
+                meter.wrote(written);
             }
             (None, _) => return Ok(bytes),
         }

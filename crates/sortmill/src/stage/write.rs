@@ -315,7 +315,7 @@ fn complete_one(ring: &mut dyn Ring, meter: &mut Meter<'_>) -> Result<()> {
     meter.lap(Stage::Write, State::Device);
     meter.completed(done.op.range.len());
     done.result
-        .map(drop)
+        .map(|_| meter.wrote(done.op.range.len() as u64))
         .map_err(|error| Error::io(DOING, &done.op.file.path, &error).offset(done.op.offset))
 }
 
@@ -339,6 +339,7 @@ fn write_stream(
         os.write_stream(file, part, &|| stop.is_stopped())
             .map_err(|error| Error::io(DOING, &file.path, &error).offset(bytes))?;
         meter.lap(Stage::Write, State::Device);
+        meter.wrote(part.len() as u64);
         bytes += part.len() as u64;
         let totals = meter.stage(Stage::Write);
         totals.bytes_in += part.len() as u64;

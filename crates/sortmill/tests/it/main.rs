@@ -11,6 +11,8 @@ mod doctor;
 mod faults;
 mod generate;
 #[cfg(not(feature = "shuttle"))]
+mod progress;
+#[cfg(not(feature = "shuttle"))]
 mod sort;
 #[cfg(all(feature = "tamper", not(feature = "shuttle")))]
 mod tamper;

@@ -4,8 +4,9 @@
 //! Every run is also asked whether its report adds up and whether it left anything behind.
 
 mod functions;
-mod inputs;
+pub(crate) mod inputs;
 mod oracle;
+mod progress;
 mod report;
 mod same;
 mod shapes;
@@ -15,7 +16,7 @@ mod until;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use sortmill::disk::Figures;
@@ -241,15 +242,20 @@ fn compare(have: &[u8], want: &[u8], what: &str) {
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sorts in a thread of its own, so that a job that waits for ever fails its test instead of stopping it.
-fn sort_or_panic(job: Job, os: impl Os + 'static) -> Result<Report, Error> {
+fn sort_or_panic(mut job: Job, os: impl Os + 'static) -> Result<Report, Error> {
     let (sender, receiver) = mpsc::channel();
+    let os: Arc<dyn Os> = Arc::new(os);
+    let watched = progress::Watched::new(&mut job, Arc::clone(&os));
     let stop = Stop::new();
     let thread = {
         let stop = stop.clone();
-        std::thread::spawn(move || sender.send(Box::new(run::sort(&job, &os, &stop))).is_ok())
+        std::thread::spawn(move || sender.send(Box::new(run::sort(&job, &*os, &stop))).is_ok())
     };
-    match receiver.recv_timeout(PATIENCE) {
-        Ok(result) => *result,
+    match watched.receive(&receiver) {
+        Ok(result) => {
+            watched.ended(&result);
+            *result
+        }
         Err(mpsc::RecvTimeoutError::Timeout) => {
             stop.interrupt();
             let after = receiver.recv_timeout(PATIENCE);

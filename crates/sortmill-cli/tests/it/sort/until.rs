@@ -157,6 +157,21 @@ fn stages_that_no_job_ends_after_are_told() {
 }
 
 #[test]
+fn an_output_that_is_not_made_is_not_verified() {
+    let scratch = Scratch::new("sort-until-verify");
+    std::fs::write(scratch.path("in"), b"b\na\n").unwrap();
+    for last in STAGES {
+        let line = format!("--verify --until {last} -o {{}}out {{}}in");
+        run_badly(sort(words(&scratch, &line)), &["verified", "--until"]);
+    }
+    run_well(sort(words(
+        &scratch,
+        "--no-verify --until sort -o {}in {}in",
+    )));
+    assert_eq!(scratch.names(), ["in"]);
+}
+
+#[test]
 fn bad_input_fails_whatever_the_stage() {
     let scratch = Scratch::new("sort-until-bad");
     std::fs::write(scratch.path("in"), [b'x'; 150]).unwrap();

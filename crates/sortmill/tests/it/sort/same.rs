@@ -84,6 +84,7 @@ fn disks_change_the_plan_and_not_the_output() {
                 in_flight_bytes,
                 measured_on: "2026-11-22".to_owned(),
                 stale: false,
+                rates: None,
             }),
             ..Case::fixed(100, &keys, inputs.clone())
         };

@@ -53,6 +53,7 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
                 in_flight_bytes: random.next() >> random.below(64),
                 measured_on: "1970-01-01".to_owned(),
                 stale: false,
+                rates: None,
             });
         }
         let inputs = Inputs {

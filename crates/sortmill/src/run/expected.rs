@@ -1,0 +1,125 @@
+//! Which bytes a job will read and write, for whoever watches it ([`crate::progress`]): from the plan at first,
+//! and once all records have been distributed, from what lies where.
+//!
+//! Numbers only; nothing of the job depends on them.
+
+use std::path::Path;
+
+use sortmill_io::os::Kind;
+use sortmill_io::{Os, align_up};
+
+use super::sorting::is_too_large;
+use super::{Shared, Where};
+use crate::disk::Rates;
+use crate::job::Job;
+use crate::metrics::Stage;
+use crate::partitions::{Block, Unit, Whereabouts};
+use crate::plan::Plan;
+use crate::progress::Phase;
+use crate::stage::read::Source;
+use crate::stage::write::Target;
+
+/// The job goes on with `phase`.
+pub fn enter(job: &Job, phase: Phase, os: &dyn Os) {
+    if let Some(progress) = &job.progress {
+        progress.enter(phase, os);
+    }
+}
+
+/// Begins the progress of a job with what its plan foresees.
+pub fn before(
+    job: &Job,
+    plan: &Plan,
+    os: &dyn Os,
+    sources: &[Source],
+    output: &Where,
+    temp: &Path,
+) {
+    let Some(progress) = &job.progress else {
+        return;
+    };
+    progress.lies_on(disk(job, os, sources, output, temp));
+    // What a function makes of the records is not known before.
+    let mapped = |bytes: Option<u64>| bytes.filter(|_| job.map.is_none());
+    let reduced = |bytes: Option<u64>| mapped(bytes).filter(|_| job.reduce.is_none());
+    let spilled = mapped(plan.temp_bytes);
+    progress.expect(Phase::Distribute, plan.input_bytes, spilled);
+    if job.reaches(Stage::Load) {
+        let written = match output {
+            Where::NewFile(_) => reduced(plan.input_bytes).map(align_up),
+            Where::InPlace(_) | Where::Stdout => reduced(plan.input_bytes),
+            Where::Nowhere => Some(0),
+        };
+        progress.expect(Phase::Sort, spilled, written);
+    }
+    if plan.verify {
+        progress.expect(Phase::Verify, reduced(plan.input_bytes), Some(0));
+    }
+    progress.enter(Phase::Prepare, os);
+}
+
+/// The rates of the disk, if all that the job reads and writes lies on the one that was measured.
+fn disk(job: &Job, os: &dyn Os, sources: &[Source], output: &Where, temp: &Path) -> Option<Rates> {
+    let rates = job.disk.as_ref()?.rates?;
+    let device = |path: &Path| os.meta_at(path).ok().map(|meta| meta.identity.0);
+    let measured = device(temp)?;
+    let is_there =
+        |source: &Source| source.meta.kind == Kind::Regular && source.meta.identity.0 == measured;
+    let output_is_there = match output {
+        Where::NewFile(new_file) => device(new_file.folder()) == Some(measured),
+        Where::InPlace(_) | Where::Stdout => false,
+        Where::Nowhere => true,
+    };
+    (sources.iter().all(is_there) && output_is_there).then_some(rates)
+}
+
+/// Begins the phase `sort`: what is read back is known now, and but for what a reduce function makes, so is
+/// what will be written.
+pub fn sort(shared: &Shared<'_>, units: &[Unit], bytes: u64, target: Option<&Target>) {
+    let Some(progress) = &shared.job.progress else {
+        return;
+    };
+    let (mut read, mut runs) = (0, 0);
+    for unit in units {
+        let on_disk = |block: &&Block| matches!(block.whereabouts, Whereabouts::Disk(_));
+        read += disk_bytes(unit.blocks().filter(on_disk));
+        if is_too_large(shared, unit) {
+            runs += disk_bytes(unit.blocks());
+        }
+    }
+    let merges = shared.job.reaches(Stage::Merge);
+    let written = match target {
+        Some(_) if shared.job.reduce.is_some() => None,
+        Some(Target::File(..)) => Some(align_up(bytes)),
+        Some(Target::Stream(_)) => Some(bytes),
+        None => Some(0),
+    };
+    progress.expect(
+        Phase::Sort,
+        Some(read + if merges { runs } else { 0 }),
+        written.map(|written| {
+            written
+                + if shared.job.reaches(Stage::Sort) {
+                    runs
+                } else {
+                    0
+                }
+        }),
+    );
+    if shared.plan.verify {
+        progress.expect(Phase::Verify, written, Some(0));
+    }
+    progress.enter(Phase::Sort, shared.os);
+}
+
+fn disk_bytes<'a>(blocks: impl Iterator<Item = &'a Block>) -> u64 {
+    blocks.map(|block| block.disk_bytes() as u64).sum()
+}
+
+/// Begins to read the output again, of so many bytes.
+pub fn verify(job: &Job, os: &dyn Os, bytes: u64) {
+    if let Some(progress) = &job.progress {
+        progress.expect(Phase::Verify, Some(bytes), Some(0));
+        progress.enter(Phase::Verify, os);
+    }
+}
