@@ -26,7 +26,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Sort(sort::Sort),
+    Sort(Box<sort::Sort>),
     /// Generate test data
     #[command(subcommand)]
     Gen(Gen),

@@ -6,6 +6,7 @@
 mod functions;
 mod inputs;
 mod oracle;
+mod parts;
 mod report;
 mod same;
 mod shapes;
