@@ -449,7 +449,10 @@ impl Os for Sim {
 
     fn open(&self, path: &Path, access: Access) -> io::Result<File> {
         self.operation("open", path, None)?;
-        Ok(opened(self.open_file(path)?, path, access))
+        let file = self.open_file(path)?;
+        // Whoever opens a file reads it from its beginning.
+        lock(&file.state).read_at = 0;
+        Ok(opened(file, path, access))
     }
 
     fn create(&self, path: &Path, access: Access, _mode: u32) -> io::Result<File> {

@@ -282,19 +282,28 @@ impl<'a> UncommittedFolder<'a> {
         }
         self.made = false;
         os.sync_dir(target.beside()).map_err(|error| {
+            let old = match &target.old {
+                None => String::new(),
+                Some(_) => format!(" What it replaced is kept as {}.", self.path.display()),
+            };
             Error::io(
                 "making the name of the output last",
                 target.beside(),
                 &error,
             )
-            .hint("The output is complete and has its name, but may lose it in a power failure.")
+            .hint(format!(
+                "The output is complete and has its name, but may lose it in a power failure.{old}"
+            ))
         })?;
         match &target.old {
             None => Ok(()),
-            Some(_) => remove_parts(os, &self.path, None).map_err(|error| {
-                Error::io("removing what was there before", &self.path, &error)
-                    .hint("The output is complete. What it replaced is left here.")
-            }),
+            Some(old) => {
+                let removed = remove(os, &self.path, |file| old.manifest.names(file));
+                removed.map_err(|error| {
+                    Error::io("removing what was there before", &self.path, &error)
+                        .hint("The output is complete. What it replaced is left here.")
+                })
+            }
         }
     }
 }
@@ -303,24 +312,28 @@ impl Drop for UncommittedFolder<'_> {
     fn drop(&mut self) {
         if self.made {
             // The error that led here is the one to tell; a second one would hide it.
-            let _ = remove_parts(self.os, &self.path, Some(&self.target.name));
+            let name = &self.target.name;
+            let _ = remove(self.os, &self.path, |file| name.number(file).is_some());
         }
     }
 }
 
-/// Removes a folder of parts: what its manifest names and what has a name like `name`, then the folder itself
-/// unless something else lies in it.
+/// Removes a folder of parts that a killed job left: what its manifest names, if it has one, and what has a name
+/// like `name`, then the folder itself unless something else lies in it.
 ///
 /// # Errors
 /// The system's.
 pub fn remove_parts(os: &dyn Os, path: &Path, name: Option<&PartName>) -> io::Result<()> {
     let manifest = Manifest::read(os, path).ok();
-    let is_part = |file: &str| {
+    remove(os, path, |file| {
         let known = manifest
             .as_ref()
             .is_some_and(|manifest| manifest.names(file));
         known || name.is_some_and(|name| name.number(file).is_some())
-    };
+    })
+}
+
+fn remove(os: &dyn Os, path: &Path, is_part: impl Fn(&str) -> bool) -> io::Result<()> {
     let names = os.list_dir(path)?;
     for file in names.iter().filter(|file| *file != manifest::NAME) {
         if is_part(file) {
