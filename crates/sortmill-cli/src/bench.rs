@@ -12,7 +12,7 @@ use sortmill::text;
 use crate::common::{Machine, print, say, stop_on_signals};
 use crate::disks;
 use crate::progress::Line;
-use crate::size::{self, Size};
+use crate::size;
 
 /// Measure what disks give to the engine: reading, writing, and both at once
 ///
@@ -36,7 +36,7 @@ pub struct Disk {
     rounds: u16,
 
     /// Size of each of the two files in a folder. Default: 2 GiB, or a quarter of what is free
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     bytes: Option<u64>,
 
     /// Write over what is there. Else writes go to new space until the file is full, as those of a sort do;
@@ -46,7 +46,7 @@ pub struct Disk {
 
     /// Size of a request, and of others if repeated. Default: 256 KiB, 1 MiB, 4 MiB and 16 MiB. What is
     /// measured with sizes or depths of one's own is not kept
-    #[arg(long = "block", value_name = "SIZE", value_parser = bytes)]
+    #[arg(long = "block", value_name = "SIZE", value_parser = size::parse_bytes)]
     blocks: Vec<u64>,
 
     /// Requests in flight each way, repeatable. Default: such that 8, 16, 32 and 64 MiB are in flight
@@ -210,11 +210,4 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
     seconds
         .filter(|seconds| (0.001..=3600.0).contains(seconds))
         .ok_or_else(|| "not a number of seconds between 0.001 and 3600".into())
-}
-
-fn bytes(text: &str) -> std::result::Result<u64, String> {
-    match size::parse(text)? {
-        Size::Bytes(bytes) => Ok(bytes),
-        Size::Percent(_) => Err("a part of memory is no size here; try 2GiB".into()),
-    }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use sortmill::check::{
-    Checked, THREADS_MAX, Unordered, check, is_the_benchmarks, merge, write_summary,
+    Checked, THREADS_MAX, Unordered, check, check_parts, is_the_benchmarks, merge, write_summary,
 };
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::Os;
@@ -14,7 +14,7 @@ use sortmill::order::Order;
 use sortmill::queue::Stop;
 use sortmill::summary::Summary;
 
-use crate::common::{Machine, Shape, inputs, stop_on_signals};
+use crate::common::{Machine, Shape, inputs, print, stop_on_signals};
 use crate::progress;
 
 /// Check that records are in order, and sum them up
@@ -24,7 +24,7 @@ use crate::progress;
 /// and whether they are in order. If not: how many have a lesser key than the one before, and which is the
 /// first of those, counted from 0 over all files.
 ///
-/// Exit status: 0 in order, 1 out of order, 2 trouble. No record at all is in order, but makes no summary:
+/// Exit status: 0 in order, 1 out of order, or not as a manifest says, 2 trouble. No record at all is in order, but makes no summary:
 /// with --summary or --merge the status is then 1.
 #[derive(clap::Args)]
 pub struct Check {
@@ -41,6 +41,11 @@ pub struct Check {
     /// The files are not records but summaries, one or more in each, in order: print what they add up to
     #[arg(long, conflicts_with_all = ["format", "keys", "threads"])]
     merge: bool,
+
+    /// Check the parts that `sort --parts` made against the manifest in DIR: nothing missing, added, altered or out of
+    /// order. The manifest says what format and key they have
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "format", "keys", "summary", "merge"])]
+    parts: Option<PathBuf>,
 
     /// Threads that look at records, at most 64. Default: one per core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX as i64))]
@@ -76,6 +81,9 @@ impl Check {
     pub fn run(self) -> Result<ExitCode> {
         let os = self.machine.open()?;
         let stop = stop_on_signals();
+        if let Some(folder) = &self.parts {
+            return self.run_parts(folder, &os, &stop);
+        }
         if let Some(out) = &self.summary {
             self.refuse_useless_summary(&os, out)?;
         }
@@ -95,6 +103,29 @@ impl Check {
         Ok(ExitCode::from(u8::from(
             outcome.unordered > 0 || no_summary,
         )))
+    }
+
+    fn run_parts(&self, folder: &Path, os: &dyn Os, stop: &Stop) -> Result<ExitCode> {
+        let checked = check_parts(folder, self.threads.map(usize::from), os, stop)?;
+        let agrees = checked.faults.is_empty();
+        if !self.quiet {
+            let mut lines = format!(
+                "parts: {}\nrecords: {}\nchecksum: {:x}\nduplicate keys: {}\n",
+                checked.part_count,
+                checked.fingerprint.records,
+                checked.checksum,
+                checked.duplicates
+            );
+            for fault in &checked.faults {
+                lines += fault;
+                lines += "\n";
+            }
+            if agrees {
+                lines += "in order, and as the manifest says\n";
+            }
+            print(&lines)?;
+        }
+        Ok(ExitCode::from(u8::from(!agrees)))
     }
 
     fn outcome(&self, os: &dyn Os, stop: &Stop) -> Result<Outcome> {

@@ -27,7 +27,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Sort(sort::Sort),
+    Sort(Box<sort::Sort>),
     /// Generate test data
     #[command(subcommand)]
     Gen(r#gen::Gen),

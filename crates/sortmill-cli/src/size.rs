@@ -51,6 +51,14 @@ pub fn parse(text: &str) -> Result<Size, String> {
         .ok_or_else(|| format!("{text:?} is more than can be counted"))
 }
 
+/// Reads a size that has nothing to do with memory.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    match parse(text)? {
+        Size::Bytes(bytes) => Ok(bytes),
+        Size::Percent(_) => Err("a part of memory is no size here; try 2GiB".into()),
+    }
+}
+
 fn factor(unit: &str) -> Option<u64> {
     if unit.is_empty() || unit == "b" {
         return Some(1);

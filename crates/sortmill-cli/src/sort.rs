@@ -10,8 +10,9 @@ use clap::Args;
 use sortmill::disk::Known;
 use sortmill::error::{Error, Result};
 use sortmill::io::Os;
-use sortmill::job::{Job, Output, UNTIL_STAGES};
+use sortmill::job::{Boundaries, Job, Output, UNTIL_STAGES};
 use sortmill::metrics::Stage;
+use sortmill::parts::{PartCut, PartName, Parts};
 use sortmill::report::plan_lines;
 use sortmill::run;
 
@@ -32,6 +33,40 @@ pub struct Sort {
     /// Write to FILE instead of standard output; may be an input. It appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write several files to the folder DIR, one for each partition, and a manifest. DIR appears whole or not at
+    /// all; it may be empty. The files one after the other are what -o would write
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    parts: Option<PathBuf>,
+
+    /// As few even files as keep each of them within SIZE and one record
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "parts",
+        conflicts_with_all = ["part_count", "output"])]
+    part_size: Option<u64>,
+
+    /// Just N even files, the same whatever the memory, threads and back end; with uniform boundaries, N even
+    /// stretches of the key space
+    #[arg(long, value_name = "N", requires = "parts", conflicts_with = "output")]
+    part_count: Option<u64>,
+
+    /// What the files are called: {} is their number, {:05} with at least five digits
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "parts",
+        conflicts_with = "output",
+        default_value_t
+    )]
+    part_name: PartName,
+
+    /// DIR may hold the files of an earlier run, and nothing else: they are replaced when the new ones are complete
+    #[arg(long, requires = "parts", conflicts_with = "output")]
+    overwrite: bool,
+
+    /// Where partitions are cut: `sample` (as the input's keys lie), `uniform` (the key space evenly), or the
+    /// manifest of an earlier run, whose keys then cut the files of --parts too
+    #[arg(long, value_name = "sample|uniform|FILE", default_value = "sample", value_parser = parse_boundaries)]
+    boundaries: Boundaries,
 
     /// Use at most so much memory: 2GiB, 2G (the same), 2GB (2,000,000,000 bytes), 25%. Default: half of
     /// what the machine or the cgroup has left
@@ -160,13 +195,24 @@ impl Sort {
     }
 
     fn job(&self, os: &dyn Os) -> Job {
-        let output = match &self.output {
-            Some(path) if path.as_os_str() != "-" => Output::Path(path.clone()),
+        let total = os.machine().memory_bytes_total;
+        let output = match (&self.output, &self.parts) {
+            (Some(path), _) if path.as_os_str() != "-" => Output::Path(path.clone()),
+            (_, Some(folder)) => Output::Parts(Parts {
+                folder: folder.clone(),
+                cut: match (self.part_size, self.part_count) {
+                    (Some(size), _) => PartCut::Bytes(size),
+                    (_, Some(count)) => PartCut::Count(count),
+                    _ => PartCut::Partitions,
+                },
+                name: self.part_name.clone(),
+                overwrite: self.overwrite,
+            }),
             _ => Output::Stdout,
         };
         let mut job = Job::new(inputs(&self.files), output, self.shape.format);
         job.keys.clone_from(&self.shape.keys);
-        let total = os.machine().memory_bytes_total;
+        job.boundaries.clone_from(&self.boundaries);
         job.memory_bytes = self.memory.map(|size| size.of(total));
         job.temp.clone_from(&self.temp);
         job.temp_apart = self.temp_apart;
@@ -187,6 +233,15 @@ impl Sort {
         };
         job
     }
+}
+
+/// Any path may be a manifest's, also one called as a word is: `./uniform`.
+fn parse_boundaries(text: &str) -> std::result::Result<Boundaries, String> {
+    Ok(match text {
+        "sample" => Boundaries::Sample,
+        "uniform" => Boundaries::Uniform,
+        path => Boundaries::Manifest(path.into()),
+    })
 }
 
 fn parse_until(text: &str) -> std::result::Result<Stage, String> {

@@ -87,6 +87,23 @@ fn file(fd: std::os::fd::OwnedFd, path: &Path, access: Access) -> File {
 }
 
 #[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags};
+    Ok(rustix::fs::renameat_with(
+        CWD,
+        one,
+        CWD,
+        other,
+        RenameFlags::EXCHANGE,
+    )?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(target_os = "linux")]
 fn uring_ring(depth: usize) -> io::Result<crate::uring::UringRing> {
     crate::uring::UringRing::new(depth)
 }
@@ -165,6 +182,10 @@ impl Os for Host {
     fn create(&self, path: &Path, access: Access, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         self.open_with(path, flags, access, mode)
+    }
+
+    fn open_for_write(&self, path: &Path, access: Access) -> io::Result<File> {
+        self.open_with(path, OFlags::RDWR, access, 0)
     }
 
     fn open_stream_for_write(&self, path: &Path, stopped: &dyn Fn() -> bool) -> io::Result<File> {
@@ -309,6 +330,10 @@ impl Os for Host {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
+        exchange(one, other)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -163,6 +163,11 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn create(&self, path: &Path, access: Access, mode: u32) -> io::Result<File>;
+    /// Opens an existing file for reading and writing.
+    ///
+    /// # Errors
+    /// The system's.
+    fn open_for_write(&self, path: &Path, access: Access) -> io::Result<File>;
     /// Opens an existing pipe or device for writing. A pipe that nobody reads yet is waited for, with the
     /// same view of `stopped` as [`Os::read_stream`].
     ///
@@ -241,11 +246,17 @@ pub trait Os: Send + Sync {
     /// The system's.
     fn try_lock(&self, file: &File) -> io::Result<bool>;
 
-    /// Gives `from` the name `to`, replacing what was there, atomically.
+    /// Gives `from` the name `to`, replacing what was there, atomically. Of folders only an empty one is
+    /// replaced.
     ///
     /// # Errors
     /// The system's.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives each of two the other's name, atomically (renameat2(2), `RENAME_EXCHANGE`).
+    ///
+    /// # Errors
+    /// The system's; `InvalidInput` or `Unsupported` where the file system cannot.
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()>;
     /// Removes a file.
     ///
     /// # Errors

@@ -233,11 +233,13 @@ impl Sim {
     }
 
     fn open_file(&self, path: &Path) -> io::Result<Arc<SimFile>> {
-        lock(&self.state)
-            .files
-            .get(path)
-            .cloned()
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        let state = lock(&self.state);
+        if state.folders.iter().any(|folder| folder == path) {
+            // Opened to change its mode and owner only.
+            return Ok(new_file(u64::MAX));
+        }
+        let file = state.files.get(path).cloned();
+        file.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn space_left(&self) -> u64 {
@@ -329,12 +331,30 @@ impl State {
         mixed ^ (mixed >> 31)
     }
 
+    /// Gives every file and folder the name that `moved` says, if it says one.
+    fn move_all(&mut self, moved: impl Fn(&Path) -> Option<PathBuf>) {
+        let new_name = |path: PathBuf| moved(&path).unwrap_or(path);
+        let files = std::mem::take(&mut self.files).into_iter();
+        self.files = files.map(|(path, file)| (new_name(path), file)).collect();
+        let folders = std::mem::take(&mut self.folders).into_iter();
+        self.folders = folders.map(new_name).collect();
+    }
+
     fn add(&mut self, path: &Path) -> Arc<SimFile> {
         self.file_count += 1;
         let file = new_file(self.file_count);
         self.files.insert(path.to_owned(), Arc::clone(&file));
         file
     }
+}
+
+/// Where `path` lies once the folder `from` has the name `to`; `None` if that changes nothing.
+fn moved(path: &Path, from: &Path, to: &Path) -> Option<PathBuf> {
+    let within = path.strip_prefix(from).ok()?;
+    Some(match within.as_os_str().is_empty() {
+        true => to.to_owned(),
+        false => to.join(within),
+    })
 }
 
 fn new_file(number: u64) -> Arc<SimFile> {
@@ -429,7 +449,10 @@ impl Os for Sim {
 
     fn open(&self, path: &Path, access: Access) -> io::Result<File> {
         self.operation("open", path, None)?;
-        Ok(opened(self.open_file(path)?, path, access))
+        let file = self.open_file(path)?;
+        // Whoever opens a file reads it from its beginning.
+        lock(&file.state).read_at = 0;
+        Ok(opened(file, path, access))
     }
 
     fn create(&self, path: &Path, access: Access, _mode: u32) -> io::Result<File> {
@@ -439,6 +462,11 @@ impl Os for Sim {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         Ok(opened(state.add(path), path, access))
+    }
+
+    fn open_for_write(&self, path: &Path, access: Access) -> io::Result<File> {
+        self.operation("open_for_write", path, None)?;
+        Ok(opened(self.open_file(path)?, path, access))
     }
 
     fn open_stream_for_write(&self, path: &Path, _stopped: &dyn Fn() -> bool) -> io::Result<File> {
@@ -562,8 +590,28 @@ impl Os for Sim {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.operation("rename", to, None)?;
         let mut state = lock(&self.state);
+        if state.folders.iter().any(|folder| folder == from) {
+            if state.files.keys().any(|file| file.starts_with(to)) {
+                return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
+            }
+            state.folders.retain(|folder| folder != to);
+            state.move_all(|path| moved(path, from, to));
+            return Ok(());
+        }
         let file = state.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.files.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
+        self.operation("exchange", other, None)?;
+        let mut state = lock(&self.state);
+        for path in [one, other] {
+            if !state.folders.iter().any(|folder| folder == path) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+        }
+        state.move_all(|path| moved(path, one, other).or_else(|| moved(path, other, one)));
         Ok(())
     }
 

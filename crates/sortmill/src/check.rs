@@ -14,6 +14,7 @@
 //! is ever copied. Chunks are of one size, so a worker waits for the difference between two of them at most,
 //! while the reader goes on. All memory is the pool's, and what a record longer than a chunk takes.
 
+mod parts;
 mod row;
 mod summaries;
 mod verify;
@@ -41,6 +42,7 @@ use crate::summary::Summary;
 
 use row::{Row, Seen};
 
+pub use parts::{CheckedParts, check_parts, verify_parts};
 pub use summaries::{merge, write_summary};
 pub use verify::verify;
 
@@ -155,14 +157,13 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         pool: &pool,
         fingerprint_key: job.fingerprint_key,
         checksum: true,
-        summary: is_the_benchmarks(&plan.order),
         // The way out that sorting offers is not one of this command's.
         told: &|error| Error {
             hint: None,
             ..error
         },
     }
-    .run()?;
+    .run(Row::new(is_the_benchmarks(&plan.order)))?;
     if let Some(progress) = progress {
         progress.enter(Phase::Done, os);
     }
@@ -218,8 +219,6 @@ struct Walk<'a> {
     fingerprint_key: u64,
     /// Whether the CRC-32 are wanted.
     checksum: bool,
-    /// Whether the benchmark's summary is wanted, and possible.
-    summary: bool,
     /// Puts the reader's errors into the words of this reading.
     told: &'a dyn Fn(Error) -> Error,
 }
@@ -237,8 +236,8 @@ struct Work<'a> {
 }
 
 impl Walk<'_> {
-    /// Reads everything. All threads have ended when it returns.
-    fn run(&self) -> Result<Row> {
+    /// Reads everything, which comes behind what is in `row`. All threads have ended when it returns.
+    fn run(&self, row: Row) -> Result<Row> {
         let Self { os, stop, plan, .. } = *self;
         let work = Work {
             plan,
@@ -247,7 +246,7 @@ impl Walk<'_> {
             chunks: Queue::new(plan.chunk_count),
             taken: Mutex::new(0),
             turns: Places::new(0, Vec::new()),
-            row: Mutex::new(Row::new(self.summary)),
+            row: Mutex::new(row),
         };
         stop.on_stop({
             let (chunks, turns) = (work.chunks.clone(), work.turns.clone());

@@ -9,6 +9,8 @@
 //!                                                          renamed, folder synced <── commit <───┘
 //! ```
 
+mod folder;
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,6 +21,8 @@ use sortmill_io::{Access, File, Kind, Os, align_up};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::Stop;
+
+pub use folder::{NewFolder, UncommittedFolder, remove_parts};
 
 /// A regular file that is to be made or replaced.
 pub struct Target {

@@ -36,6 +36,15 @@ impl Fingerprint {
         self.bytes += other.bytes;
         self.sum = self.sum.wrapping_add(other.sum);
     }
+
+    /// The same for numbers from outside: `None` if they are beyond 64 bits together.
+    #[must_use]
+    pub fn checked_merge(&mut self, other: &Self) -> Option<()> {
+        self.records = self.records.checked_add(other.records)?;
+        self.bytes = self.bytes.checked_add(other.bytes)?;
+        self.sum = self.sum.wrapping_add(other.sum);
+        Some(())
+    }
 }
 
 /// 128-bit numbers as hexadecimal text: JSON readers lose digits of large numbers.

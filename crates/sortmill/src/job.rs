@@ -7,6 +7,7 @@ use crate::batch::Records;
 use crate::disk::Figures;
 use crate::metrics::Stage;
 use crate::order::{Format, KeyPart};
+use crate::parts::Parts;
 use crate::progress::Progress;
 use crate::trace::Trace;
 
@@ -26,6 +27,20 @@ pub enum Output {
     Path(PathBuf),
     /// This process's standard output.
     Stdout,
+    /// Several files in a folder, made whole or not at all.
+    Parts(Parts),
+}
+
+/// Where the boundaries between partitions come from, and so those between parts that are cut by key.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Boundaries {
+    /// From a sample of the input.
+    #[default]
+    Sample,
+    /// The key space is cut evenly, whatever the input.
+    Uniform,
+    /// From the manifest of an earlier output in parts; a sample adds to them where they are few.
+    Manifest(PathBuf),
 }
 
 /// A function of each record: puts any number of records of any size into `Records`.
@@ -63,6 +78,8 @@ pub struct Job {
     pub as_of_start: bool,
     /// How many bad records may be skipped before the job fails.
     pub skip_bad: u64,
+    /// Where the boundaries between partitions come from.
+    pub boundaries: Boundaries,
     /// Keep records with equal keys in one partition, as groups need it.
     pub equal_keys_meet: bool,
     /// What happens to each record before it is partitioned.
@@ -130,6 +147,7 @@ impl Job {
             verify: None,
             as_of_start: false,
             skip_bad: 0,
+            boundaries: Boundaries::Sample,
             equal_keys_meet: false,
             map: None,
             reduce: None,

@@ -85,6 +85,12 @@ impl Places {
         }
     }
 
+    /// Bytes of the units whose sizes and those of all below are known.
+    #[must_use]
+    pub fn known_bytes(&self) -> u64 {
+        lock(&self.shared.state).sum
+    }
+
     /// Waits until it is unit `number`'s turn. `false` when the job is ending.
     #[must_use]
     pub fn wait_turn(&self, number: usize) -> bool {

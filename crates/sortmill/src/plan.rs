@@ -151,6 +151,9 @@ pub struct Plan {
     /// What was measured of the temporary folder's disk, if it was: how large a block may be and how many
     /// bytes are in flight come from it.
     pub disk: Option<Figures>,
+    /// How many files the output has, as far as that can be foreseen; absent where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_count: Option<u64>,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
     /// Read the output again before it gets its name.
@@ -258,6 +261,7 @@ impl Plan {
                 _ => 2,
             },
             disk: job.disk.clone(),
+            part_count: None,
             equal_keys_meet: job.equal_keys_meet,
             verify: job.verify.unwrap_or(false),
             budget,

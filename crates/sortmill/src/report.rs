@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::STALE_AFTER_DAYS;
 use crate::fingerprint::Fingerprint;
+use crate::manifest::Part;
 use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
 use crate::plan::Plan;
 use crate::text;
@@ -39,6 +40,9 @@ pub struct Report {
     pub memory: Memory,
     /// The partitions that were sorted.
     pub partitions: Partitions,
+    /// The files of the output, if it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PartSizes>,
     /// The proof.
     pub fingerprints: Fingerprints,
     /// Bad records that were left out.
@@ -253,6 +257,39 @@ pub struct Partitions {
     pub merged: u64,
 }
 
+/// The files of an output that has several.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct PartSizes {
+    /// How many.
+    pub count: u64,
+    /// The smallest.
+    pub bytes_min: u64,
+    /// The largest.
+    pub bytes_max: u64,
+}
+
+impl PartSizes {
+    /// Those of `parts`.
+    #[must_use]
+    pub fn of(parts: &[Part]) -> Self {
+        let bytes = || parts.iter().map(|part| part.fingerprint.bytes);
+        Self {
+            count: parts.len() as u64,
+            bytes_min: bytes().min().unwrap_or(0),
+            bytes_max: bytes().max().unwrap_or(0),
+        }
+    }
+
+    fn words(self) -> String {
+        format!(
+            ", in {} parts of {} to {}",
+            text::count(self.count),
+            text::bytes(self.bytes_min),
+            text::bytes(self.bytes_max)
+        )
+    }
+}
+
 /// The proof that no record was lost or doubled, hop by hop.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Fingerprints {
@@ -295,9 +332,10 @@ impl Report {
         let _ = match self.until {
             None => writeln!(
                 out,
-                "sorted {} records, {}, in {wall} ({rate}, {cpu} cpu)",
+                "sorted {} records, {}{}, in {wall} ({rate}, {cpu} cpu)",
                 text::count(self.fingerprints.written.records),
                 text::bytes(bytes.output),
+                self.parts.map_or_else(String::new, PartSizes::words),
             ),
             Some(last) => writeln!(
                 out,
@@ -473,6 +511,11 @@ pub fn plan_lines(plan: &Plan) -> String {
         _ => writeln!(out),
     };
     let _ = writeln!(out, "partitions       {}", plan.partition_count);
+    if let Some(count) = plan.part_count {
+        let bytes = plan.input_bytes.map(|bytes| text::bytes(bytes / count));
+        let bytes = bytes.map_or_else(String::new, |bytes| format!(", {bytes} on average"));
+        let _ = writeln!(out, "parts            {}{bytes}", text::count(count));
+    }
     let _ = writeln!(
         out,
         "block            {} x {}, {} reads or writes in flight",

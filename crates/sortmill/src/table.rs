@@ -21,6 +21,20 @@ pub struct Boundary {
     pub chunk: u64,
 }
 
+/// The keys that cut the key space into `count` even stretches, whatever the keys are: of 64 bits, without the
+/// zeros at their ends.
+#[must_use]
+pub fn uniform_keys(count: u64) -> Vec<Vec<u8>> {
+    let keys = (1..count).map(|cut| {
+        let key = (u128::from(cut) << 64) / u128::from(count);
+        let mut key = (key as u64).to_be_bytes().to_vec();
+        let zeros = key.iter().rev().take_while(|&&byte| byte == 0).count();
+        key.truncate(key.len() - zeros);
+        key
+    });
+    keys.collect()
+}
+
 /// Boundaries and owners. Immutable: a change makes a new table.
 #[derive(Clone, Debug)]
 pub struct Table {

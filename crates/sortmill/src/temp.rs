@@ -16,6 +16,7 @@ use sortmill_io::sync::{Arc, Mutex, lock};
 use sortmill_io::{File, Os};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::parts::PartName;
 use crate::space::Regions;
 
 const PREFIX: &str = "sortmill-";
@@ -29,6 +30,17 @@ struct Manifest {
     version: u32,
     /// The output under its temporary name, if it is a file: as bytes, for a name need not be text.
     output: Option<Vec<u8>>,
+    /// What the files in it are called, if it is a folder of parts.
+    #[serde(default)]
+    parts: Option<String>,
+}
+
+/// The output of a job under its temporary name.
+pub struct Unfinished {
+    /// The name.
+    pub path: PathBuf,
+    /// What the files in it are called, if it is a folder of parts.
+    pub parts: Option<PartName>,
 }
 
 /// A job's folder. Made when it is first needed, gone when dropped.
@@ -36,7 +48,7 @@ pub struct Temp<'a> {
     os: &'a dyn Os,
     base: PathBuf,
     job: u64,
-    output: Option<PathBuf>,
+    output: Option<Unfinished>,
     reserve_bytes: u64,
     made: Mutex<Option<Made>>,
     /// The output's file, where temporary data lie in its space.
@@ -54,14 +66,14 @@ struct Made {
 }
 
 impl<'a> Temp<'a> {
-    /// The folder of job number `job` in `base`. `output` is the temporary name of its output,
+    /// The folder of job number `job` in `base`. `output` is its output, if that has a temporary name,
     /// `reserve_bytes` what the temporary file is expected to hold.
     #[must_use]
     pub fn new(
         os: &'a dyn Os,
         base: &Path,
         job: u64,
-        output: Option<PathBuf>,
+        output: Option<Unfinished>,
         reserve_bytes: u64,
     ) -> Self {
         Self {
@@ -230,12 +242,11 @@ impl<'a> Temp<'a> {
         if !locked || found.identity != self.os.meta(&owner)?.identity {
             return Err(std::io::ErrorKind::ResourceBusy.into());
         }
+        let output = self.output.as_ref();
         let manifest = Manifest {
             version: 1,
-            output: self
-                .output
-                .as_ref()
-                .map(|path| path.as_os_str().as_bytes().to_vec()),
+            output: output.map(|output| output.path.as_os_str().as_bytes().to_vec()),
+            parts: output.and_then(|output| output.parts.as_ref().map(PartName::to_string)),
         };
         let text = serde_json::to_vec(&manifest).expect("a manifest is text");
         self.os.write_stream(&owner, &text, &|| false)?;
@@ -283,11 +294,19 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
         if !os.try_lock(&owner).unwrap_or(false) {
             continue;
         }
-        if let Some(output) = read_manifest(os, &owner).and_then(|manifest| manifest.output) {
+        if let Some(Manifest {
+            output: Some(output),
+            parts,
+            ..
+        }) = read_manifest(os, &owner)
+        {
             let output = PathBuf::from(OsString::from_vec(output));
             // Only a name that this program gives to unfinished outputs is believed.
             if crate::commit::is_temporary(&output) {
-                let _ = os.remove_file(&output);
+                let name = parts.and_then(|name| name.parse().ok());
+                let _ = os
+                    .remove_file(&output)
+                    .or_else(|_| crate::commit::remove_parts(os, &output, name.as_ref()));
             }
         }
         remove(os, &folder);

@@ -172,7 +172,7 @@ fn to_sink(state: &mut State, order: &Order, way: Way, watch: &mut Watch) -> u64
             pool: &state.pool,
             blocks: &state.blocks,
             seams: Seams::default(),
-            total: load.bytes,
+            total: Some(load.bytes),
             stop: &state.stop,
         };
         let mut sink = Sink::new(&output, 0);

@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use crate::batch::Chunk;
 use crate::fingerprint::Fingerprint;
 use crate::gen_records::RECORD_BYTES;
+use crate::manifest;
 use crate::order::Order;
 use crate::summary::Summary;
 
@@ -42,7 +43,17 @@ pub struct Row {
     pub first_unordered: Option<Break>,
     /// The same as the benchmark's validator tells it, where it could read the records.
     pub summary: Option<Summary>,
+    /// The same of each input by itself, if that was asked for.
+    pub inputs: Option<Vec<OfInput>>,
     last_key: Vec<u8>,
+}
+
+/// What is known of one input: its records, and the first and last key as a manifest has them.
+#[derive(Clone, Debug, Default)]
+pub struct OfInput {
+    pub fingerprint: Fingerprint,
+    pub first_key: Option<Vec<u8>>,
+    pub last_key: Option<Vec<u8>>,
 }
 
 impl Row {
@@ -79,6 +90,13 @@ impl Row {
         self.unordered += seen.unordered;
         self.checksum = self.checksum.wrapping_add(seen.checksum);
         self.fingerprint.merge(&seen.fingerprint);
+        if let Some(inputs) = &mut self.inputs {
+            let own = &mut inputs[input];
+            own.fingerprint.merge(&seen.fingerprint);
+            own.first_key
+                .get_or_insert_with(|| manifest::key(order, seen.first));
+            own.last_key = Some(manifest::key(order, seen.last));
+        }
         self.last_key.clear();
         order.key_into(seen.last, &mut self.last_key);
         if let Some(summary) = &mut self.summary {

@@ -9,6 +9,7 @@ use sortmill_io::Access;
 use sortmill_io::sync::Arc;
 
 use super::Walk;
+use super::row::Row;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::{Job, Output};
@@ -31,7 +32,7 @@ pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint
     // The temporary name goes with the error, so it is told under the one that was asked for.
     let name = match &job.output {
         Output::Path(name) => name,
-        Output::Stdout => path,
+        Output::Stdout | Output::Parts(_) => path,
     };
     let failed = |error: std::io::Error| Error::io(DOING, name, &error);
     let file = os.open(path, Access::Direct).map_err(failed)?;
@@ -49,10 +50,9 @@ pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint
         pool: &shared.chunk_pool,
         fingerprint_key: shared.number,
         checksum: false,
-        summary: false,
         told: &|error| told_of_output(error, name),
     }
-    .run()?;
+    .run(Row::default())?;
     if let (Some(found), None) = (row.first_unordered, &job.reduce) {
         let what = format!("record {} sorts before the one before it", found.record);
         return Err(came_back_wrong(&what, name).offset(found.offset));
@@ -60,20 +60,27 @@ pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint
     if row.fingerprint == *written {
         return Ok(());
     }
+    Err(came_back_wrong(
+        &difference(written, &row.fingerprint),
+        name,
+    ))
+}
+
+/// In what the records that came back differ from those that were written.
+pub(super) fn difference(written: &Fingerprint, back: &Fingerprint) -> String {
     let of = |sum: &Fingerprint| {
         let (records, bytes) = (text::count(sum.records), text::count(sum.bytes));
         format!("{records} records of {bytes} bytes")
     };
-    let what = format!(
+    format!(
         "{} were written and {} came back, or some were altered",
         of(written),
-        of(&row.fingerprint)
-    );
-    Err(came_back_wrong(&what, name))
+        of(back)
+    )
 }
 
 /// What the reader found wrong with an input, if that input is the output.
-fn told_of_output(error: Error, name: &Path) -> Error {
+pub(super) fn told_of_output(error: Error, name: &Path) -> Error {
     let told = match error.kind {
         ErrorKind::Input | ErrorKind::Changed => came_back_wrong(&error.cause, name),
         ErrorKind::Io => Error {
@@ -88,7 +95,7 @@ fn told_of_output(error: Error, name: &Path) -> Error {
     }
 }
 
-fn came_back_wrong(what: &str, name: &Path) -> Error {
+pub(super) fn came_back_wrong(what: &str, name: &Path) -> Error {
     let cause = format!(
         "it did not come back from the device as it was written ({what}), and was not given its name"
     );

@@ -14,6 +14,7 @@ use crate::batch::{Batch, Chunk, Records};
 use crate::chunks::{Chunks, Extent};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::job::Boundaries;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::partitions::{Counts, Partitions, Unit};
 use crate::queue::{Queue, Stop, StopOnPanic};
@@ -24,7 +25,7 @@ use crate::stage::map::map;
 use crate::stage::partition::{Scratch, partition};
 use crate::stage::read::{ReadTotals, Reader, Source, Watcher, read, sample_records};
 use crate::stage::spill::{Spiller, spill};
-use crate::table::Table;
+use crate::table::{Boundary, Table, uniform_keys};
 use crate::tamper::Border;
 
 /// What the phase leaves.
@@ -349,12 +350,8 @@ fn sample_files(
 ) -> Result<(u64, u64)> {
     let Shared { plan, os, .. } = *shared;
     let began_ns = os.now_ns();
-    if plan.partition_count == 1 {
-        if let Some(input_bytes) = plan.input_bytes.filter(|_| shared.temp.lies_in_output()) {
-            let regions = Regions::new(&[1], input_bytes, plan.block_bytes);
-            shared.temp.divide(regions);
-        }
-        partitions.begin(Table::range(&plan.order, Vec::new()));
+    if !wants_sample(shared) {
+        begin(shared, partitions, Sample::default());
         return Ok((0, 0));
     }
     let wrong =
@@ -398,14 +395,55 @@ fn sample_files(
             &done.op.buffer[..whole],
         );
     }
-    let boundaries = sample.boundaries(plan.partition_count, plan.equal_keys_meet);
+    begin(shared, partitions, sample);
+    Ok((bytes, os.now_ns() - began_ns))
+}
+
+/// How many boundaries the sample has to find.
+fn sampled_count(shared: &Shared<'_>) -> usize {
+    let wanted = shared.plan.partition_count - 1;
+    match (&shared.job.boundaries, shared.cut_keys) {
+        (Boundaries::Uniform, _) => 0,
+        (_, Some(keys)) => wanted.saturating_sub(keys.len()),
+        (_, None) => wanted,
+    }
+}
+
+fn wants_sample(shared: &Shared<'_>) -> bool {
+    sampled_count(shared) > 0
+}
+
+/// Begins the partitions, at the boundaries that the job asks for and those that a sample adds to them.
+fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
+    let plan = shared.plan;
+    let mut boundaries = sample.boundaries(sampled_count(shared) + 1, plan.equal_keys_meet);
+    let asked = match (&shared.job.boundaries, shared.cut_keys) {
+        (Boundaries::Uniform, _) => uniform_keys(plan.partition_count as u64),
+        (_, Some(keys)) => keys.iter().flatten().cloned().collect(),
+        (_, None) => Vec::new(),
+    };
+    // Fewer will do where memory is short: parts are cut where the output is written.
+    let step = asked
+        .len()
+        .div_ceil((plan.partition_count - 1).max(1))
+        .max(1);
+    let asked = asked
+        .into_iter()
+        .step_by(step)
+        .take(plan.partition_count - 1);
+    let asked = asked.filter(|key| !key.is_empty());
+    boundaries.extend(asked.map(|key| Boundary { key, chunk: 0 }));
+    boundaries.sort_unstable();
+    boundaries.dedup();
     if let Some(input_bytes) = plan.input_bytes.filter(|_| shared.temp.lies_in_output()) {
-        let shares = sample.shares(&boundaries);
+        let shares = match sample.is_empty() {
+            true => vec![1; boundaries.len() + 1],
+            false => sample.shares(&boundaries),
+        };
         let regions = Regions::new(&shares, input_bytes, plan.block_bytes);
         shared.temp.divide(regions);
     }
     partitions.begin(Table::range(&plan.order, boundaries));
-    Ok((bytes, os.now_ns() - began_ns))
 }
 
 /// One aligned place in each of as many equal stretches of the input as the plan wants samples.
@@ -495,11 +533,9 @@ impl Watcher for StreamSampler<'_> {
     }
 
     fn must_decide(&mut self) {
-        let Some(mut sample) = self.sample.take() else {
+        let Some(sample) = self.sample.take() else {
             return;
         };
-        let plan = self.shared.plan;
-        let boundaries = sample.boundaries(plan.partition_count, plan.equal_keys_meet);
-        self.partitions.begin(Table::range(&plan.order, boundaries));
+        begin(self.shared, self.partitions, sample);
     }
 }

@@ -113,14 +113,21 @@ fn input(os: &dyn Os, sources: &[Source]) -> End {
 }
 
 fn output(os: &dyn Os, done: &Done<'_>) -> End {
-    let (Target::File(file, _) | Target::Stream(file)) = done.target;
-    let meta = os.meta(file).ok();
+    let (name, meta) = match (done.output, done.target) {
+        (Where::Parts(folder), _) => {
+            let name = folder.path.display().to_string();
+            (name, os.meta_at(&folder.path).ok())
+        }
+        (Where::NewFile(new_file), Target::File(file, _)) => {
+            (new_file.path.display().to_string(), os.meta(file).ok())
+        }
+        (_, Target::File(file, _) | Target::Stream(file)) => {
+            (stream_name(&file.path, "output"), os.meta(file).ok())
+        }
+        (_, Target::Parts(_)) => unreachable!("parts are written to a folder"),
+    };
     End {
-        name: match done.output {
-            Where::NewFile(new_file) => new_file.path.display().to_string(),
-            Where::InPlace(path) => path.display().to_string(),
-            Where::Stdout | Where::Nowhere => stream_name(&file.path, "output"),
-        },
+        name,
         is_stream: meta.as_ref().is_some_and(|meta| meta.kind == Kind::Stream),
         device: meta.map(|meta| meta.identity.0),
     }

@@ -7,6 +7,7 @@ mod border;
 mod distribute;
 mod expected;
 mod judge;
+mod parts;
 mod probe;
 mod relocate;
 mod sorting;
@@ -19,22 +20,25 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{Os, Pool};
 
 use crate::chunks::Extent;
-use crate::commit::{Target as NewFile, Uncommitted};
+use crate::commit::{NewFolder, Target as NewFile, Uncommitted, UncommittedFolder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::job::{Input, Job, Output};
+use crate::job::{Boundaries, Input, Job, Output};
+use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
 use crate::order::Format;
 use crate::partitions::Counts;
+use crate::parts::{Cuts, PartCut, Parts};
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
-use crate::report::{Bytes, Fingerprints, Phase, Report};
+use crate::report::{Bytes, Fingerprints, PartSizes, Phase, Report};
 use crate::run::judge::Judged;
 use crate::run::sorting::Sorted;
 use crate::stage::read::{ReadTotals, Source, sample_records};
-use crate::stage::write::Target;
-use crate::temp::{Temp, clean_up};
+use crate::stage::write::{PartFiles, Target};
+use crate::table::uniform_keys;
+use crate::temp::{Temp, Unfinished, clean_up};
 use crate::text;
 
 /// What is known once the inputs have been opened and nothing has been written.
@@ -45,12 +49,19 @@ pub struct Prepared {
     pub temp: PathBuf,
     sources: Vec<Source>,
     output: Where,
+    /// The keys at which the parts of an earlier output are cut, if the job asks for those.
+    cut_keys: Option<CutKeys>,
 }
+
+/// Keys at which parts are cut; `None` where nothing goes beyond.
+pub type CutKeys = Vec<Option<Vec<u8>>>;
 
 /// What the output's name leads to.
 enum Where {
     /// A file, to be made anew.
     NewFile(NewFile),
+    /// A folder of parts, to be made anew.
+    Parts(Box<NewFolder>),
     /// A pipe or device, written in place.
     InPlace(PathBuf),
     /// Standard output.
@@ -72,13 +83,17 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
         record_bytes_mean: mean_record_bytes(job, os, &sources)?,
     };
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
+    let cut_keys = earlier_cut_keys(job, os, &plan)?;
+    if let Output::Parts(parts) = &job.output {
+        plan.part_count = Some(foresee_parts(job, parts, &plan, cut_keys.as_ref())?);
+    }
     plan.verify =
         job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
     let temp = temp_folder(job, os, output.folder());
     if job.until.is_some() {
         output = Where::Nowhere;
     }
-    if !matches!(output, Where::NewFile(_)) {
+    if !matches!(output, Where::NewFile(_) | Where::Parts(_)) {
         plan.verify = false;
     }
     if can_lie_in_output(job, os, &output, &temp) {
@@ -89,7 +104,67 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
         temp,
         sources,
         output,
+        cut_keys,
     })
+}
+
+/// Reads the manifest that the job wants its boundaries from.
+fn earlier_cut_keys(job: &Job, os: &dyn Os, plan: &Plan) -> Result<Option<CutKeys>> {
+    let Boundaries::Manifest(path) = &job.boundaries else {
+        return Ok(None);
+    };
+    let manifest = Manifest::read_file(os, path)?;
+    if manifest.order()? == plan.order {
+        return Ok(Some(manifest.cut_keys()));
+    }
+    let cause = "it is of records with another format or key, whose boundaries mean nothing here";
+    Err(Error::new(ErrorKind::Usage, "reading the boundaries", cause).at(path))
+}
+
+/// How many parts there will be, as far as that is known; refuses what cannot be cut.
+fn foresee_parts(job: &Job, parts: &Parts, plan: &Plan, cut_keys: Option<&CutKeys>) -> Result<u64> {
+    let refuse = |cause: &str| {
+        let cause = cause.to_owned();
+        Err(Error::new(ErrorKind::Usage, "cutting the output", cause))
+    };
+    if job.reduce.is_some() {
+        return refuse("what a reduce function makes goes to one file");
+    }
+    match (&job.boundaries, parts.cut) {
+        (Boundaries::Manifest(_), PartCut::Bytes(_) | PartCut::Count(_)) => {
+            return refuse(
+                "a manifest says itself how many parts there are, and where they are cut",
+            );
+        }
+        (Boundaries::Uniform, PartCut::Bytes(_)) => {
+            return refuse(
+                "uniform boundaries are about keys, so parts have no size; say how many",
+            );
+        }
+        _ => {}
+    }
+    let count = parts.cut.count(plan.input_bytes.unwrap_or(0))?;
+    Ok(match cut_keys {
+        Some(keys) => keys.len() as u64 + 1,
+        None => count.unwrap_or(plan.partition_count as u64),
+    })
+}
+
+/// Where the output of `bytes` bytes is cut into parts, if it is.
+fn cuts(job: &Job, cut_keys: Option<CutKeys>, bytes: u64) -> Result<Option<Cuts>> {
+    let (Output::Parts(parts), None) = (&job.output, job.until) else {
+        return Ok(None);
+    };
+    if let Some(keys) = cut_keys {
+        return Ok(Some(Cuts::Keys(keys)));
+    }
+    Ok(Some(match (parts.cut.count(bytes)?, &job.boundaries) {
+        (None, _) => Cuts::Units,
+        (Some(count), Boundaries::Uniform) => {
+            Cuts::Keys(uniform_keys(count).into_iter().map(Some).collect())
+        }
+        (Some(count), _) => Cuts::Even { count, bytes },
+    }))
 }
 
 /// The folders that a job would write to.
@@ -116,6 +191,7 @@ impl Where {
     fn folder(&self) -> Option<&Path> {
         match self {
             Self::NewFile(new_file) => Some(new_file.folder()),
+            Self::Parts(folder) => Some(folder.beside()),
             Self::InPlace(_) | Self::Stdout | Self::Nowhere => None,
         }
     }
@@ -124,6 +200,9 @@ impl Where {
 fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
     let path = match &job.output {
         Output::Stdout => return Ok(Where::Stdout),
+        Output::Parts(parts) => {
+            return Ok(Where::Parts(Box::new(NewFolder::find(os, parts)?)));
+        }
         Output::Path(path) => path,
     };
     Ok(match NewFile::find(os, path)? {
@@ -148,14 +227,18 @@ fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temp: &Path) -> boo
 
 /// Whether the output is also an input: then a fault after the rename would cost the only copy.
 fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
-    let Where::NewFile(new_file) = output else {
-        return false;
+    let is_input = |path: &Path| {
+        os.meta_at(path).is_ok_and(|meta| {
+            sources
+                .iter()
+                .any(|source| source.meta.identity == meta.identity)
+        })
     };
-    os.meta_at(&new_file.path).is_ok_and(|meta| {
-        sources
-            .iter()
-            .any(|source| source.meta.identity == meta.identity)
-    })
+    match output {
+        Where::NewFile(new_file) => is_input(&new_file.path),
+        Where::Parts(folder) => folder.old_parts().any(|path| is_input(&path)),
+        Where::InPlace(_) | Where::Stdout | Where::Nowhere => false,
+    }
 }
 
 /// What was asked for; else `$TMPDIR` unless that is in memory, else the output's folder, else `/var/tmp`.
@@ -268,33 +351,42 @@ fn sort_inner(
         temp,
         sources,
         output,
+        cut_keys,
     } = prepared;
     let began_ns = os.now_ns();
     expected::before(job, &plan, os, &sources, &output, &temp);
     let usage_before = os.usage();
     let number = os.random();
     let mut uncommitted = Uncommitted::new(os, number);
-    let new_file = match &output {
-        Where::NewFile(new_file) => Some(new_file),
+    let mut uncommitted_folder = None;
+    let unfinished = match &output {
+        Where::NewFile(new_file) => Some(Unfinished {
+            path: uncommitted.temporary(new_file),
+            parts: None,
+        }),
+        Where::Parts(folder) => {
+            let made = uncommitted_folder.insert(UncommittedFolder::new(os, folder, number));
+            Some(Unfinished {
+                path: made.path.clone(),
+                parts: Some(folder.name.clone()),
+            })
+        }
         Where::InPlace(_) | Where::Stdout | Where::Nowhere => None,
     };
+    let has_unfinished = unfinished.is_some();
     clean_up(os, &temp);
-    let temporary_output = new_file.map(|new_file| uncommitted.temporary(new_file));
-    let temp = Temp::new(
-        os,
-        &temp,
-        number,
-        temporary_output,
-        plan.temp_bytes.unwrap_or(0),
-    );
-    check_space(os, &plan, &temp, new_file)?;
+    let temp = Temp::new(os, &temp, number, unfinished, plan.temp_bytes.unwrap_or(0));
+    check_space(os, &plan, &temp, output.folder())?;
     if plan.temp_bytes != Some(0) {
         temp.make()?;
-    } else if new_file.is_some() {
+    } else if has_unfinished {
         // Not needed, but should the job be killed, the next one finds its unfinished output by it.
         let _ = temp.make();
     }
-    let target = open_target(job, &plan, os, stop, &output, &mut uncommitted)?;
+    if let Some(folder) = &mut uncommitted_folder {
+        folder.make()?;
+    }
+    let target = open_target(job, &plan, os, stop, (&output, number), &mut uncommitted)?;
     if let (Some(Target::File(file, _)), Some(_)) = (&target, plan.shared_bytes) {
         temp.lie_in_output(Arc::clone(file));
     }
@@ -320,6 +412,7 @@ fn sort_inner(
         chunk_pool,
         block_pool,
         temp: &temp,
+        cut_keys: cut_keys.as_ref(),
         began_ns,
     };
 
@@ -329,6 +422,7 @@ fn sort_inner(
     needed.temp_bytes = needed.temp_bytes.max(temp.given());
     let distributed = distributed?;
     needed.output_bytes = distributed.fingerprint.bytes;
+    let cuts = cuts(job, cut_keys.clone(), distributed.fingerprint.bytes)?;
     let distributed_ns = os.now_ns();
     let usage_between = os.usage();
     let sorted = match job.reaches(Stage::Load) {
@@ -337,6 +431,7 @@ fn sort_inner(
             distributed.units,
             &distributed.fingerprint,
             target.as_ref(),
+            cuts,
         ),
         false => Ok(Sorted::nothing(&distributed.units)),
     };
@@ -358,14 +453,22 @@ fn sort_inner(
     }
     let sorted_ns = os.now_ns();
 
-    if let (Some(new_file), Some(Target::File(file, _))) = (new_file, &target) {
-        expected::enter(job, progress::Phase::Sync, os);
-        uncommitted.finish(new_file, file, sorted.written.bytes)?;
-        if plan.verify {
-            expected::verify(job, os, sorted.written.bytes);
-            crate::check::verify(job, &shared, &file.path, &sorted.written)?;
+    match (&output, &target) {
+        (Where::NewFile(new_file), Some(Target::File(file, _))) => {
+            expected::enter(job, progress::Phase::Sync, os);
+            uncommitted.finish(new_file, file, sorted.written.bytes)?;
+            if plan.verify {
+                expected::verify(job, os, sorted.written.bytes);
+                crate::check::verify(job, &shared, &file.path, &sorted.written)?;
+            }
+            uncommitted.commit(stop)?;
         }
-        uncommitted.commit(stop)?;
+        (Where::Parts(new_folder), Some(Target::Parts(_))) => {
+            expected::enter(job, progress::Phase::Sync, os);
+            let folder = uncommitted_folder.expect("it was made");
+            commit_parts(&shared, new_folder, folder, &sorted)?;
+        }
+        _ => {}
     }
     let committed_ns = os.now_ns();
     let usage = os.usage();
@@ -448,6 +551,7 @@ fn sort_inner(
         },
         memory: shared.memory(usage.resident_bytes_peak),
         partitions: sorted.partitions(&distributed.counts),
+        parts: sorted.parts.as_deref().map(PartSizes::of),
         fingerprints: Fingerprints {
             input: distributed.input,
             distributed: distributed.fingerprint,
@@ -468,6 +572,35 @@ fn sort_inner(
     })
 }
 
+/// Makes a folder of parts of what was written: names, lengths, the manifest. The parts must add up to the whole.
+fn commit_parts(
+    shared: &Shared<'_>,
+    target: &NewFolder,
+    folder: UncommittedFolder<'_>,
+    sorted: &Sorted,
+) -> Result<()> {
+    let Shared {
+        job, stop, number, ..
+    } = *shared;
+    let mut parts: Vec<Part> = sorted.parts.clone().expect("the output was cut");
+    for (number, part) in parts.iter_mut().enumerate() {
+        part.name = target.name.of(number as u64);
+    }
+    let manifest = Manifest::new(job, target.name.clone(), number, parts);
+    compare(&sorted.written, &manifest.whole)?;
+    let part_bytes: Vec<u64> = manifest
+        .parts
+        .iter()
+        .map(|part| part.fingerprint.bytes)
+        .collect();
+    folder.finish(&part_bytes, stop)?;
+    if shared.plan.verify {
+        expected::verify(job, shared.os, sorted.written.bytes);
+        crate::check::verify_parts(shared, &folder.path, &target.path, &manifest)?;
+    }
+    folder.commit(&manifest, stop)
+}
+
 /// Opens what is written to: a file under its temporary name, with room for all of it where its size is
 /// known, or a stream; nothing for a job that ends before it writes.
 fn open_target(
@@ -475,7 +608,7 @@ fn open_target(
     plan: &Plan,
     os: &dyn Os,
     stop: &Stop,
-    output: &Where,
+    (output, number): (&Where, u64),
     uncommitted: &mut Uncommitted<'_>,
 ) -> Result<Option<Target>> {
     let wrong = |path: &Path, error| Error::io("opening the output", path, &error);
@@ -487,6 +620,12 @@ fn open_target(
             let file = uncommitted.create(new_file, bytes)?;
             Target::File(Arc::new(file), plan.chunk_depth)
         }
+        Where::Parts(folder) => Target::Parts(PartFiles::new(
+            folder.temporary(number),
+            folder.name.clone(),
+            folder.file_mode(),
+            plan.chunk_depth,
+        )),
         Where::InPlace(path) => {
             let file = os.open_stream_for_write(path, &|| stop.is_stopped());
             Target::Stream(Arc::new(file.map_err(|error| wrong(path, error))?))
@@ -512,6 +651,8 @@ pub struct Shared<'a> {
     /// Partitions in memory.
     pub(crate) block_pool: Pool,
     temp: &'a Temp<'a>,
+    /// The keys that boundaries are taken from, if the job says so.
+    pub(crate) cut_keys: Option<&'a CutKeys>,
     /// When the job began.
     began_ns: u64,
 }
@@ -592,24 +733,26 @@ fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
 }
 
 /// Refuses a job that cannot fit on the disks, with the number that is missing.
-fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&NewFile>) -> Result<()> {
+fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&Path>) -> Result<()> {
     let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
         return Ok(());
     };
+    // Files end in the middle of a block, half of one on average.
+    let output_bytes = input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2;
     let free = |path: &Path| {
         os.space_free(path)
             .map_err(|error| Error::io("looking for free space", path, &error))
     };
     let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
-    let folder = output.map(|output| output.folder().to_owned());
     let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files need")];
-    if let Some(folder) = folder {
+    if let Some(folder) = output {
+        let folder = folder.to_owned();
         // A rename needs old and new output at once, so what is there already does not count as free.
         if device(&folder) == device(temp.base()) {
-            let bytes = plan.shared_bytes.unwrap_or(temp_bytes + input);
+            let bytes = plan.shared_bytes.unwrap_or(temp_bytes + output_bytes);
             wanted[0] = (folder, bytes, "temporary data and output need");
         } else {
-            wanted.push((folder, input, "the output needs"));
+            wanted.push((folder, output_bytes, "the output needs"));
         }
     }
     for (path, bytes, what) in wanted {
@@ -635,6 +778,7 @@ fn direct_io(sources: &[Source], target: Option<&Target>) -> crate::report::Dire
         .all(|source| source.file.access == Access::Direct);
     let output = match target {
         Some(Target::File(file, _)) => file.access == Access::Direct,
+        Some(Target::Parts(files)) => files.is_direct(),
         Some(Target::Stream(_)) | None => false,
     };
     crate::report::DirectIo {

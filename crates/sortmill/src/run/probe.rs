@@ -138,11 +138,13 @@ fn temp(done: &Done<'_>, kind: OpKind) -> Option<Way> {
 /// Writes on the output's device: over the temporary file if that lies there, else to a file of its own.
 fn output(done: &Done<'_>) -> Option<Way> {
     let Shared { plan, os, temp, .. } = done.shared;
-    let Target::File(output, depth) = done.target else {
-        return None;
+    let (path, depth) = match done.target {
+        Target::File(output, depth) => (&output.path, *depth),
+        Target::Parts(files) => (&files.folder, files.depth),
+        Target::Stream(_) => return None,
     };
     let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
-    let output_device = os.meta(output).map(|meta| meta.identity.0).ok();
+    let output_device = device(path.parent()?);
     let spilled = temp
         .spilled()
         .filter(|_| device(temp.base()) == output_device);
@@ -150,7 +152,6 @@ fn output(done: &Done<'_>) -> Option<Way> {
         (file, align_down(temp.given()))
     } else {
         // The name is free since the output has its own, and known to whoever cleans up after a killed job.
-        let path = &output.path;
         let file = os.create(path, Access::Direct, 0o600).ok()?;
         os.remove_file(path).ok()?;
         let room = os.space_free(path.parent()?).ok()? / 2;
@@ -163,7 +164,7 @@ fn output(done: &Done<'_>) -> Option<Way> {
         file,
         file_bytes,
         op_bytes: plan.chunk_bytes as u64,
-        depth: *depth,
+        depth,
     })
 }
 

@@ -5,20 +5,25 @@
 //! the loading thread itself: the units below it need no memory that it waits for, and none above it has
 //! been begun.
 
+use std::ops::Range;
+
 use sortmill_io::sync::atomic::AtomicU32;
 use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{File, Table};
 
 use super::distribute::{guarded, join};
 use super::judge;
+use super::parts::{InParts, Piece, put_merged, put_sorted};
 use super::relocate::relocate;
 use super::until::{discard, received_bytes};
 use super::{Shared, border, expected};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
+use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::partitions::{Block, Content, Counts, Unit, Whereabouts, damaged};
+use crate::parts::Cuts;
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
@@ -49,6 +54,8 @@ pub struct Sorted {
     /// Bytes of each unit.
     sizes: Vec<u64>,
     merged: u64,
+    /// The files of the output, if it has several.
+    pub parts: Option<Vec<Part>>,
     pub metrics: Metrics,
 }
 
@@ -88,20 +95,24 @@ impl Sorted {
 
 /// What a worker, or the loader for merged units, has done.
 #[derive(Default)]
-struct Done {
+pub struct Done {
     gathered: Fingerprint,
     written: Fingerprint,
     sizes: Vec<u64>,
     merged: u64,
     merge_written_bytes: u64,
     merge_read_bytes: u64,
+    /// What was put into files, where the output has several.
+    pub pieces: Vec<Piece>,
 }
 
 /// What all threads of the phase share.
-struct Phase<'a> {
-    shared: &'a Shared<'a>,
-    output: &'a Output<'a>,
-    places: Places,
+pub struct Phase<'a> {
+    pub shared: &'a Shared<'a>,
+    pub output: &'a Output<'a>,
+    pub places: Places,
+    /// Where the output has several files.
+    parts: Option<InParts>,
     /// Units are written one after the other: their sizes are not known before, or the output is a stream.
     in_turn: bool,
     /// Runs written so far.
@@ -111,7 +122,7 @@ struct Phase<'a> {
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
 }
 
-/// Sorts `units` into `target`; without one, what comes to the writer is dropped.
+/// Sorts `units` into `target`, in parts if there are `cuts`; without one, what comes to the writer is dropped.
 ///
 /// # Errors
 /// The first of any thread.
@@ -120,6 +131,7 @@ pub fn sort(
     mut units: Vec<Unit>,
     distributed: &Fingerprint,
     target: Option<&Target>,
+    cuts: Option<Cuts>,
 ) -> Result<Sorted> {
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
@@ -132,12 +144,15 @@ pub fn sort(
     };
     let moved_bytes = relocate(shared, &mut units, &lead.move_below)?;
     let places = Places::new(unit_count, lead.needs);
+    let parts = cuts.map(|cuts| InParts::new(cuts, unit_count));
     {
         let (loaded, blocks, places) = (loaded.clone(), blocks.clone(), places.clone());
+        let row = parts.as_ref().map(|parts| parts.row.clone());
         stop.on_stop(move || {
             loaded.abort();
             blocks.abort();
             places.abort();
+            row.as_ref().inspect(|row| row.abort());
         });
     }
     let spilled = units
@@ -153,13 +168,14 @@ pub fn sort(
         pool: &shared.chunk_pool,
         blocks: &blocks,
         seams: Seams::default(),
-        total: distributed.bytes,
+        total: parts.is_none().then_some(distributed.bytes),
         stop,
     };
     let phase = Phase {
         shared,
         output: &output,
         places,
+        parts,
         in_turn: !is_file || shared.job.reduce.is_some(),
         run_count: AtomicU32::new(0),
         padded: is_file,
@@ -222,7 +238,10 @@ pub fn sort(
     }
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
+    let pieces = std::mem::take(&mut done.pieces);
+    let files = phase.parts.map(|parts| parts.files(pieces)).transpose()?;
     Ok(Sorted {
+        parts: files,
         gathered: done.gathered,
         written: done.written,
         written_bytes,
@@ -244,6 +263,7 @@ impl Done {
         self.merged += other.merged;
         self.merge_written_bytes += other.merge_written_bytes;
         self.merge_read_bytes += other.merge_read_bytes;
+        self.pieces.extend(other.pieces);
     }
 }
 
@@ -347,9 +367,21 @@ fn sort_unit(
     if !phase.shared.job.reaches(Stage::Reduce) {
         return Ok(());
     }
-    phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
-        gather(order, &slab, entries, load, way, meter)
-    })
+    let mut proof = Gather::new(order, phase.shared.number);
+    let record_bytes = (load.bytes / load.records.max(1)) as usize;
+    let mut give = |range: Range<usize>, way: &mut WayOut<'_, '_>, meter: &mut Meter<'_>| {
+        gather(&slab, &entries[range], record_bytes, &mut proof, way, meter)
+    };
+    match &phase.parts {
+        None => phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
+            give(0..entries.len(), way, meter)
+        }),
+        Some(parts) => {
+            let record = |at: usize| slab.record(order, kernel::location(entries[at]));
+            let size = (entries.len(), load.bytes);
+            put_sorted(phase, parts, unit.number, size, record, give, meter, done)
+        }
+    }
 }
 
 /// Checks a unit's blocks and makes its entries.
@@ -380,17 +412,16 @@ fn lay_out<'b>(
 }
 
 /// Takes the records of sorted entries from where they lie, several fetches ahead.
-fn gather(
-    order: &crate::order::Order,
-    slab: &Slab<'_>,
+fn gather<'b>(
+    slab: &'b Slab<'_>,
     entries: &[Entry],
-    load: Load,
+    record_bytes: usize,
+    proof: &mut Gather<'b>,
     way: &mut WayOut<'_, '_>,
     meter: &mut Meter<'_>,
 ) -> Result<()> {
     const AHEAD: usize = 16;
-    let record_bytes = (load.bytes / load.records.max(1)) as usize;
-    let mut proof = Gather::new(order, way.shared.number);
+    let order = &way.shared.plan.order;
     let records = entries.iter().enumerate().map(|(index, &entry)| {
         if let Some(&later) = entries.get(index + AHEAD) {
             slab.prefetch(kernel::location(later), record_bytes);
@@ -402,12 +433,12 @@ fn gather(
         proof.next(record, ordinal)?;
         way.put(record, meter)?;
     }
-    way.gathered.merge(&proof.fingerprint);
+    way.gathered.merge(&std::mem::take(&mut proof.fingerprint));
     Ok(())
 }
 
 /// From sorted records to the output, through the reduce function if there is one.
-struct WayOut<'w, 'a> {
+pub struct WayOut<'w, 'a> {
     shared: &'w Shared<'w>,
     sink: &'w mut Sink<'a>,
     reducer: Option<Reducer>,
@@ -418,7 +449,7 @@ struct WayOut<'w, 'a> {
 
 impl WayOut<'_, '_> {
     #[inline]
-    fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+    pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         match self.reducer {
             None => self.sink.put(record, meter),
             Some(_) => self.reduce(Some(record), meter),
@@ -487,13 +518,14 @@ impl<'a> Phase<'a> {
         sink.finish(meter)
     }
 
-    fn put_records(
+    /// Puts records into a sink. Answers the fingerprint of those.
+    pub fn put_records(
         &self,
         sink: &mut Sink<'a>,
         meter: &mut Meter<'_>,
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Fingerprint> {
         let (bytes_before, records_before) = (sink.bytes, sink.records);
         let mut way = WayOut {
             shared: self.shared,
@@ -505,22 +537,38 @@ impl<'a> Phase<'a> {
         give(&mut way, meter)?;
         way.reduce(None, meter)?;
         let (gathered, reduced) = (way.gathered, way.reduced);
-        done.gathered.merge(&gathered);
-        done.written.merge(match self.shared.job.reduce {
+        let written = match self.shared.job.reduce {
             None => &gathered,
             Some(_) => &reduced,
-        });
+        };
+        let out = (sink.bytes - bytes_before, sink.records - records_before);
+        self.count_out((&gathered, written), out, meter, done);
+        Ok(gathered)
+    }
+
+    /// Counts what was gathered and what was written, and what of that went to a sink, in bytes and records.
+    pub fn count_out(
+        &self,
+        (gathered, written): (&Fingerprint, &Fingerprint),
+        (bytes, records): (u64, u64),
+        meter: &mut Meter<'_>,
+        done: &mut Done,
+    ) {
+        done.gathered.merge(gathered);
+        done.written.merge(written);
         let totals = meter.stage(Stage::Reduce);
         totals.bytes_in += gathered.bytes;
         totals.records_in += gathered.records;
-        totals.bytes_out += sink.bytes - bytes_before;
-        totals.records_out += sink.records - records_before;
+        totals.bytes_out += bytes;
+        totals.records_out += records;
         meter.lap(Stage::Reduce, State::Work);
-        Ok(())
     }
 
-    /// Sends what the last unit of a phase with turns left in the sink.
+    /// Sends what the last unit of a phase with turns left in the sink, and what the last part waits for.
     fn finish(&self, meter: &mut Meter<'_>) -> Result<()> {
+        if let Some(parts) = &self.parts {
+            parts.finish(self, meter)?;
+        }
         match sortmill_io::sync::lock(&self.sink).take() {
             Some(sink) => sink.finish_all(self.padded, meter),
             None => Ok(()),
@@ -561,15 +609,23 @@ fn merge_unit(
         let runs = fewer_runs(phase, runs, &mut device, meter)?;
         done.sizes.push(bytes);
         let order = &plan.order;
-        phase.put_unit(number, bytes, meter, done, |way, meter| {
-            let mut proof = Stream::new(order, way.shared.number);
-            merge(order, runs, &mut device, meter, |_, record, _, meter| {
-                proof.next(record)?;
-                way.put(record, meter)
+        if let Some(parts) = &phase.parts {
+            put_merged(phase, parts, number, bytes, meter, done, |put, meter| {
+                merge(order, runs, &mut device, meter, |_, record, _, meter| {
+                    put(record, meter)
+                })
             })?;
-            way.gathered.merge(&proof.fingerprint);
-            Ok(())
-        })?;
+        } else {
+            phase.put_unit(number, bytes, meter, done, |way, meter| {
+                let mut proof = Stream::new(order, way.shared.number);
+                merge(order, runs, &mut device, meter, |_, record, _, meter| {
+                    proof.next(record)?;
+                    way.put(record, meter)
+                })?;
+                way.gathered.merge(&proof.fingerprint);
+                Ok(())
+            })?;
+        }
     } else {
         done.sizes.push(received);
     }

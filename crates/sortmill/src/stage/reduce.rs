@@ -73,12 +73,18 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// The record that passed last.
+    #[must_use]
+    pub fn last(&self) -> &[u8] {
+        &self.previous
+    }
+
     /// The next record.
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] when its key is below that of the one before.
     pub fn next(&mut self, record: &[u8]) -> Result<()> {
-        if self.fingerprint.records > 0 && self.order.compare(&self.previous, record).is_gt() {
+        if !self.previous.is_empty() && self.order.compare(&self.previous, record).is_gt() {
             return Err(out_of_order());
         }
         self.previous.clear();

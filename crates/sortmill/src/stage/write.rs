@@ -2,7 +2,10 @@
 //!
 //! Each 4 KiB block of the output has one writer. A unit's output begins and ends anywhere; the blocks it
 //! shares with its neighbours are kept in memory, and whoever brings the last missing byte of one writes
-//! it. The end of the file is padded to whole blocks and cut off when everything has been written.
+//! it. The end of the file is padded to whole blocks and cut off when everything has been written. An output
+//! in several files is several of these; `write/parts.rs` keeps few of them open.
+
+mod parts;
 
 use std::collections::HashMap;
 
@@ -13,52 +16,93 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Meter, Stage, State};
 use crate::queue::{Queue, Stop};
 
-/// A part of the output on its way to the device.
+pub use parts::PartFiles;
+
+/// A piece of the output on its way to the device.
 pub struct OutBlock {
     /// The memory.
     pub buffer: Buffer,
     /// Which part of it.
     pub range: std::ops::Range<usize>,
-    /// Where in the output; for a stream, what was written before.
+    /// The file, where there are several.
+    pub part: u64,
+    /// Where in the file; for a stream, what was written before.
     pub offset: u64,
+    /// Bytes that the file will have at least; 0 where nobody knows.
+    pub reserve_bytes: u64,
 }
 
 /// Blocks of the output that more than one unit writes to.
 #[derive(Default)]
 pub struct Seams {
-    blocks: Mutex<HashMap<u64, Seam>>,
+    /// By the file and the offset of the block in it.
+    blocks: Mutex<HashMap<(u64, u64), Seam>>,
 }
 
 struct Seam {
     bytes: Box<[u8]>,
     filled: usize,
+    /// How many bytes of it belong to the file.
+    wanted: usize,
 }
 
 impl Seams {
-    /// Puts `bytes` at `offset`, all within one block, of an output of `total` bytes. Answers the block
-    /// if that completes it.
+    /// Puts `bytes` at `offset`, all within one block, of a file of `total` bytes if that is known. Answers
+    /// the block if that completes it.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] for more bytes than the output should have.
-    fn put(&self, offset: u64, bytes: &[u8], total: u64) -> Result<Option<Box<[u8]>>> {
+    /// [`ErrorKind::Lost`] for more bytes than the file should have.
+    fn put(
+        &self,
+        part: u64,
+        offset: u64,
+        bytes: &[u8],
+        total: Option<u64>,
+    ) -> Result<Option<Box<[u8]>>> {
         let start = align_down(offset);
-        let wanted = total.saturating_sub(start).min(ALIGN_BYTES as u64) as usize;
+        self.change(part, start, |seam| {
+            let at = (offset - start) as usize;
+            seam.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+            seam.filled += bytes.len();
+            if let Some(total) = total {
+                seam.wanted = total.saturating_sub(start).min(ALIGN_BYTES as u64) as usize;
+            }
+        })
+    }
+
+    /// Says that file `part` has `total` bytes. Answers its last block if that completes it.
+    ///
+    /// # Errors
+    /// As [`Seams::put`].
+    fn end(&self, part: u64, total: u64) -> Result<Option<Box<[u8]>>> {
+        let start = align_down(total);
+        match (total - start) as usize {
+            0 => Ok(None),
+            wanted => self.change(part, start, |seam| seam.wanted = wanted),
+        }
+    }
+
+    fn change(
+        &self,
+        part: u64,
+        start: u64,
+        change: impl FnOnce(&mut Seam),
+    ) -> Result<Option<Box<[u8]>>> {
         let mut blocks = lock(&self.blocks);
-        let seam = blocks.entry(start).or_insert_with(|| Seam {
+        let seam = blocks.entry((part, start)).or_insert_with(|| Seam {
             bytes: vec![0; ALIGN_BYTES].into_boxed_slice(),
             filled: 0,
+            wanted: ALIGN_BYTES,
         });
-        let at = (offset - start) as usize;
-        seam.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-        seam.filled += bytes.len();
-        if seam.filled > wanted {
+        change(seam);
+        if seam.filled > seam.wanted {
             let cause = "more bytes came out of the partitions than went in";
             return Err(Error::new(ErrorKind::Lost, DOING, cause));
         }
-        if seam.filled < wanted {
+        if seam.filled < seam.wanted {
             return Ok(None);
         }
-        Ok(blocks.remove(&start).map(|seam| seam.bytes))
+        Ok(blocks.remove(&(part, start)).map(|seam| seam.bytes))
     }
 }
 
@@ -70,15 +114,61 @@ pub struct Output<'a> {
     pub blocks: &'a Queue<OutBlock>,
     /// Blocks between units.
     pub seams: Seams,
-    /// Bytes of the whole output, where they are known before it is written.
-    pub total: u64,
+    /// Bytes of the whole output, where they are known before it is written and it is one file.
+    pub total: Option<u64>,
     /// Ends the job.
     pub stop: &'a Stop,
 }
 
-/// Takes the output of one unit, or of all of them one after the other, from a given offset on.
+impl Output<'_> {
+    /// Says that file `part` of several has `total` bytes, all of which have been given to a sink or will be.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn end_part(&self, part: u64, total: u64, meter: &mut Meter<'_>) -> Result<()> {
+        match self.seams.end(part, total)? {
+            Some(block) => self.send_seam(&block, part, align_down(total), meter),
+            None => Ok(()),
+        }
+    }
+
+    fn take_buffer(&self, meter: &mut Meter<'_>) -> Result<Buffer> {
+        if let Some(buffer) = self.pool.try_take() {
+            return Ok(buffer);
+        }
+        meter.lap(Stage::Reduce, State::Work);
+        let buffer = self.pool.take();
+        meter.lap(Stage::Reduce, State::Memory);
+        buffer.ok_or_else(|| self.stop.error())
+    }
+
+    fn send_seam(&self, block: &[u8], part: u64, offset: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let mut buffer = self.take_buffer(meter)?;
+        buffer[..ALIGN_BYTES].copy_from_slice(block);
+        let block = OutBlock {
+            buffer,
+            range: 0..ALIGN_BYTES,
+            part,
+            offset,
+            reserve_bytes: 0,
+        };
+        self.send(block, meter)
+    }
+
+    /// Hands a block to the writer.
+    fn send(&self, block: OutBlock, meter: &mut Meter<'_>) -> Result<()> {
+        meter.lap(Stage::Reduce, State::Work);
+        let sent = self.blocks.push(block);
+        meter.lap(Stage::Reduce, State::Output);
+        sent.map_err(|_| self.stop.error())
+    }
+}
+
+/// Takes the output of one unit, or of all of them one after the other, from a given offset of a file on.
 pub struct Sink<'a> {
     output: &'a Output<'a>,
+    part: u64,
+    reserve_bytes: u64,
     /// The buffer being filled; its first byte belongs at an aligned offset.
     buffer: Option<Buffer>,
     /// Where that first byte belongs.
@@ -96,9 +186,17 @@ impl<'a> Sink<'a> {
     /// A sink whose first byte belongs at `offset`.
     #[must_use]
     pub fn new(output: &'a Output<'a>, offset: u64) -> Self {
+        Self::in_part(output, 0, offset, 0)
+    }
+
+    /// A sink whose first byte belongs at `offset` of file `part`, which will have at least `reserve_bytes`.
+    #[must_use]
+    pub fn in_part(output: &'a Output<'a>, part: u64, offset: u64, reserve_bytes: u64) -> Self {
         let begin = (offset - align_down(offset)) as usize;
         Self {
             output,
+            part,
+            reserve_bytes,
             buffer: None,
             start: align_down(offset),
             begin,
@@ -130,18 +228,8 @@ impl<'a> Sink<'a> {
                 rest = &rest[room..];
                 self.flush(meter)?;
             }
-            self.buffer = Some(self.take_buffer(meter)?);
+            self.buffer = Some(self.output.take_buffer(meter)?);
         }
-    }
-
-    fn take_buffer(&self, meter: &mut Meter<'_>) -> Result<Buffer> {
-        if let Some(buffer) = self.output.pool.try_take() {
-            return Ok(buffer);
-        }
-        meter.lap(Stage::Reduce, State::Work);
-        let buffer = self.output.pool.take();
-        meter.lap(Stage::Reduce, State::Memory);
-        buffer.ok_or_else(|| self.output.stop.error())
     }
 
     /// Sends the whole blocks of the full buffer off and goes on behind it.
@@ -175,17 +263,15 @@ impl<'a> Sink<'a> {
         if range.is_empty() {
             return Ok(());
         }
+        let output = self.output;
         let offset = self.start + range.start as u64;
-        let Some(block) = self
-            .output
+        let completed = output
             .seams
-            .put(offset, &from[range], self.output.total)?
-        else {
-            return Ok(());
-        };
-        let mut buffer = self.take_buffer(meter)?;
-        buffer[..ALIGN_BYTES].copy_from_slice(&block);
-        self.send(buffer, 0..ALIGN_BYTES, align_down(offset), meter)
+            .put(self.part, offset, &from[range], output.total)?;
+        match completed {
+            Some(block) => output.send_seam(&block, self.part, align_down(offset), meter),
+            None => Ok(()),
+        }
     }
 
     /// Hands a range of a buffer, whose first byte belongs at `start`, to the writer.
@@ -200,14 +286,13 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         let block = OutBlock {
+            part: self.part,
             offset: start + range.start as u64,
+            reserve_bytes: self.reserve_bytes,
             buffer,
             range,
         };
-        meter.lap(Stage::Reduce, State::Work);
-        let sent = self.output.blocks.push(block);
-        meter.lap(Stage::Reduce, State::Output);
-        sent.map_err(|_| self.output.stop.error())
+        self.output.send(block, meter)
     }
 
     /// The unit's last byte has been taken: what is left goes to the seams.
@@ -242,6 +327,8 @@ pub enum Target {
     File(Arc<File>, usize),
     /// A stream, in order.
     Stream(Arc<File>),
+    /// Files of a folder, at offsets.
+    Parts(PartFiles),
 }
 
 /// Writes blocks until the queue is closed and empty. Answers the bytes written.
@@ -256,16 +343,31 @@ pub fn write(
     meter: &mut Meter<'_>,
 ) -> Result<u64> {
     match target {
-        Target::File(file, depth) => write_file(os, file, *depth, blocks, stop, meter),
+        Target::File(file, depth) => {
+            let file_of = |_: &OutBlock| Ok(Arc::clone(file));
+            write_at_offsets(os, file_of, *depth, blocks, stop, meter)
+        }
         Target::Stream(file) => write_stream(os, file, blocks, stop, meter),
+        Target::Parts(files) => {
+            let mut open = files.open(os);
+            write_at_offsets(
+                os,
+                |block| open.file(block),
+                files.depth,
+                blocks,
+                stop,
+                meter,
+            )
+        }
     }
 }
 
 const DOING: &str = "writing the output";
 
-fn write_file(
+/// Writes each block to the file that `file_of` answers, with `depth` writes in flight.
+fn write_at_offsets(
     os: &dyn Os,
-    file: &Arc<File>,
+    mut file_of: impl FnMut(&OutBlock) -> Result<Arc<File>>,
     depth: usize,
     blocks: &Queue<OutBlock>,
     stop: &Stop,
@@ -273,7 +375,7 @@ fn write_file(
 ) -> Result<u64> {
     let mut ring = os
         .ring(depth)
-        .map_err(|error| Error::io("starting to write", &file.path, &error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "starting to write", error.to_string()))?;
     let mut bytes = 0;
     loop {
         let block = if ring.in_flight() == 0 {
@@ -295,7 +397,7 @@ fn write_file(
             meter.submitted(block.range.len());
             ring.submit(Op {
                 kind: OpKind::Write,
-                file: Arc::clone(file),
+                file: file_of(&block)?,
                 offset: block.offset,
                 buffer: block.buffer,
                 range: block.range,

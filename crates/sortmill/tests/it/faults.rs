@@ -4,6 +4,8 @@
 //! fails, once or from then on, it must end with the right output or a clean error, the old output in
 //! place and nothing left behind. `SEED=n` repeats a failure.
 
+mod parts;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 

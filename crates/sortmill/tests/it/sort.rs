@@ -6,6 +6,7 @@
 mod functions;
 pub(crate) mod inputs;
 mod oracle;
+mod parts;
 mod progress;
 mod report;
 mod same;

@@ -108,6 +108,59 @@ fn no_room_for_the_output() {
     }
 }
 
+/// The same of a folder of parts, new or in the place of others.
+#[test]
+fn no_room_for_parts() {
+    for kind in KINDS {
+        let Some(small) = Small::new("full-parts", kind, 32) else {
+            continue;
+        };
+        let input = text(60_000_000, 22);
+        std::fs::write(small.scratch.path("in"), &input).unwrap();
+        std::fs::write(small.scratch.path("few"), b"b\na\n").unwrap();
+        run_well(sort(words(&small.scratch, "--parts {}small/old {}few")));
+        let old = || names_with(&small.folder.join("old"), "").len();
+        for folder in ["old", "new"] {
+            let flags = format!("{LITTLE} --overwrite --part-count 500 --parts {{}}small/{folder}");
+            // Known before the start.
+            let line = format!("-T {{}} {flags} {{}}in");
+            run_badly(
+                sort(words(&small.scratch, &line)),
+                &["the output needs", "58.2 MiB"],
+            );
+            // Known only when it is full.
+            let line = format!("-T {{}} {flags}");
+            let output = run_on_pipe(sort(words(&small.scratch, &line)), &input);
+            let said = stderr(&output);
+            println!("{kind}: {said}");
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains("No space left"), "{said}");
+            assert!(
+                said.contains("57.2 MiB"),
+                "says nothing of what was needed: {said}"
+            );
+            assert_eq!((small.names(), old()), (vec!["old".to_owned()], 2));
+        }
+        let left = names_with(&small.scratch.path, "sortmill-");
+        assert_eq!(left, Vec::<String>::new());
+    }
+}
+
+/// A whole file system cannot be exchanged for another folder.
+#[test]
+fn parts_do_not_replace_a_file_system() {
+    let Some(small) = Small::new("parts-mount", "tmpfs", 8) else {
+        return;
+    };
+    std::fs::write(small.scratch.path("in"), b"b\na\n").unwrap();
+    run_badly(
+        sort(words(&small.scratch, "--parts {}small {}in")),
+        &["a whole file system", "Name a folder in it"],
+    );
+    run_well(sort(words(&small.scratch, "--parts {}small/out {}in")));
+    assert_eq!(small.names(), ["out"]);
+}
+
 #[test]
 fn no_room_for_temporary_files() {
     for kind in KINDS {
