@@ -3,6 +3,7 @@
 mod changing;
 mod errors;
 mod killed;
+mod kv;
 mod places;
 mod right;
 mod space;

@@ -5,6 +5,7 @@
 
 mod functions;
 mod inputs;
+mod kv;
 mod oracle;
 mod report;
 mod same;
