@@ -14,7 +14,9 @@ use sortmill::queue::Stop;
 /// How records lie in the input and what they are ordered by.
 #[derive(Args)]
 pub struct Shape {
-    /// How records lie in the input: `lines`, or `fixed:SIZE` for records of SIZE bytes
+    /// How records lie in the input: `lines`; `fixed:SIZE` for records of SIZE bytes; `kv` for pairs, which
+    /// are the length of the key and that of the value, 4 bytes each and the lowest first, then the key, then
+    /// the value, and are ordered by their keys
     #[arg(long, value_name = "FORMAT", default_value = "lines", value_parser = parse_format)]
     pub format: Format,
 
@@ -121,9 +123,12 @@ fn parse_format(text: &str) -> std::result::Result<Format, String> {
     if text == "lines" {
         return Ok(Format::Lines);
     }
+    if text == "kv" {
+        return Ok(Format::Kv);
+    }
     let size = text
         .strip_prefix("fixed:")
-        .ok_or("the formats are lines and fixed:SIZE")?;
+        .ok_or("the formats are lines, fixed:SIZE and kv")?;
     match size.parse() {
         Ok(bytes) if bytes > 0 => Ok(Format::Fixed(bytes)),
         _ => Err(format!(

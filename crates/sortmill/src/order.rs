@@ -7,6 +7,7 @@
 //!
 //! A fixed key gives 8 bytes a word. A line gives 7 bytes and, in the lowest byte, how many bytes were
 //! left (8 for more than 7), so that short lines are told apart by one word and `ab` sorts before `ab\0`.
+//! The key of a pair does the same.
 
 use std::cmp::Ordering;
 
@@ -22,6 +23,65 @@ pub enum Format {
     Lines,
     /// Records of so many bytes.
     Fixed(u32),
+    /// Pairs: the key's length and the value's, each a little-endian `u32`, then the key, then the value.
+    Kv,
+}
+
+/// Bytes in front of a pair's key: the two lengths.
+pub const KV_HEADER_BYTES: usize = 8;
+
+/// Bytes of the pair that begins with `bytes`; `None` if these do not hold its lengths. What they say comes
+/// from outside: it may be more than there is.
+#[inline]
+#[must_use]
+pub fn kv_bytes(bytes: &[u8]) -> Option<u64> {
+    let [key, value] = kv_lengths(bytes.get(..KV_HEADER_BYTES)?);
+    Some(KV_HEADER_BYTES as u64 + u64::from(key) + u64::from(value))
+}
+
+#[inline]
+fn kv_lengths(header: &[u8]) -> [u32; 2] {
+    [0, 4].map(|at| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")))
+}
+
+#[inline]
+fn kv_key(record: &[u8]) -> &[u8] {
+    let [key, _] = kv_lengths(record);
+    &record[KV_HEADER_BYTES..KV_HEADER_BYTES + key as usize]
+}
+
+/// A record of which a part has been seen: how much, and the first bytes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Begun {
+    head: [u8; KV_HEADER_BYTES],
+    /// Bytes seen so far.
+    pub bytes: u64,
+}
+
+impl Begun {
+    /// A record of which `bytes` came before, whatever they were: enough for lines and fixed records.
+    #[must_use]
+    pub fn with(bytes: u64) -> Self {
+        Self {
+            head: [0; KV_HEADER_BYTES],
+            bytes,
+        }
+    }
+
+    /// Has seen the next `part` of the record.
+    pub fn see(&mut self, part: &[u8]) {
+        if let Some(room) = self.head.get_mut(self.bytes as usize..) {
+            let count = room.len().min(part.len());
+            room[..count].copy_from_slice(&part[..count]);
+        }
+        self.bytes += part.len() as u64;
+    }
+
+    /// Bytes of the pair, once its lengths have been seen.
+    #[must_use]
+    pub fn kv_bytes(&self) -> Option<u64> {
+        kv_bytes(&self.head[..self.head.len().min(self.bytes as usize)])
+    }
 }
 
 impl Format {
@@ -31,6 +91,7 @@ impl Format {
         match self {
             Self::Lines => memchr::memchr(b'\n', bytes).is_some_and(|at| at + 1 == bytes.len()),
             Self::Fixed(size) => bytes.len() == size as usize,
+            Self::Kv => kv_bytes(bytes) == Some(bytes.len() as u64),
         }
     }
 }
@@ -116,6 +177,8 @@ pub struct Order {
 enum Shape {
     /// The whole line without its newline.
     Line,
+    /// The key of a pair.
+    Pair,
     /// One run of plain bytes.
     Slice { offset: usize, bytes: usize },
     /// Several parts, or parts that need a transformation.
@@ -143,6 +206,17 @@ impl Order {
             Format::Lines => {
                 return wrong(
                     "lines are compared whole; a key of bytes needs --format fixed:SIZE".into(),
+                );
+            }
+            Format::Kv if parts.is_empty() => {
+                return Ok(Self {
+                    format,
+                    shape: Shape::Pair,
+                });
+            }
+            Format::Kv => {
+                return wrong(
+                    "kv records have a key of their own; another needs --format fixed:SIZE".into(),
                 );
             }
             Format::Fixed(0) => return wrong("a record of 0 bytes cannot be sorted".into()),
@@ -198,28 +272,43 @@ impl Order {
         self.format
     }
 
-    /// Where the first record of `bytes` ends, `None` if it goes on behind them. `have` bytes of it came
-    /// before.
+    /// Where the record that has `begun` ends in the `bytes` that follow, `None` if it goes on behind them.
     #[must_use]
-    pub fn first_end(&self, bytes: &[u8], have: usize) -> Option<usize> {
-        match self.format {
-            Format::Lines => memchr::memchr(b'\n', bytes).map(|at| at + 1),
-            Format::Fixed(size) => {
-                let end = size as usize - have;
-                (end <= bytes.len()).then_some(end)
+    pub fn first_end(&self, bytes: &[u8], begun: &Begun) -> Option<usize> {
+        let record_bytes = match self.format {
+            Format::Lines => return memchr::memchr(b'\n', bytes).map(|at| at + 1),
+            Format::Fixed(size) => u64::from(size),
+            Format::Kv => {
+                let mut seen = *begun;
+                seen.see(&bytes[..bytes.len().min(KV_HEADER_BYTES)]);
+                seen.kv_bytes()?
             }
-        }
+        };
+        let end = record_bytes - begun.bytes;
+        (end <= bytes.len() as u64).then_some(end as usize)
     }
 
-    /// Where the last whole record of `bytes` ends, 0 if none does. `have` bytes of the first record
-    /// came before.
+    /// Where the last whole record of `bytes` ends, 0 if none does. The first one has `begun` before them.
     #[must_use]
-    pub fn last_end(&self, bytes: &[u8], have: usize) -> usize {
+    pub fn last_end(&self, bytes: &[u8], begun: &Begun) -> usize {
         match self.format {
             Format::Lines => memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1),
             Format::Fixed(size) => {
-                let beyond = (have + bytes.len()) % size as usize;
-                bytes.len().saturating_sub(beyond)
+                let beyond = (begun.bytes + bytes.len() as u64) % u64::from(size);
+                bytes.len().saturating_sub(beyond as usize)
+            }
+            Format::Kv => {
+                let Some(mut end) = self.first_end(bytes, begun) else {
+                    return 0;
+                };
+                // From header to header: only they tell where a pair begins.
+                while let Some(next) = kv_bytes(&bytes[end..]) {
+                    if next > (bytes.len() - end) as u64 {
+                        break;
+                    }
+                    end += next as usize;
+                }
+                end
             }
         }
     }
@@ -231,6 +320,7 @@ impl Order {
         match self.format {
             Format::Lines => memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1),
             Format::Fixed(size) => size as usize,
+            Format::Kv => kv_bytes(bytes).map_or(bytes.len(), |length| length as usize),
         }
     }
 
@@ -240,6 +330,7 @@ impl Order {
     pub fn word(&self, record: &[u8], depth: usize) -> u64 {
         match &self.shape {
             Shape::Line => line_word(&record[..record.len() - 1], depth),
+            Shape::Pair => line_word(kv_key(record), depth),
             Shape::Slice { offset, bytes } => slice_word(&record[*offset..*offset + *bytes], depth),
             Shape::Parts { parts, .. } => parts_word(parts, record, depth),
         }
@@ -249,7 +340,7 @@ impl Order {
     #[must_use]
     pub fn word_of_key(&self, key: &[u8], depth: usize) -> u64 {
         match self.shape {
-            Shape::Line => line_word(key, depth),
+            Shape::Line | Shape::Pair => line_word(key, depth),
             Shape::Slice { .. } | Shape::Parts { .. } => slice_word(key, depth),
         }
     }
@@ -259,7 +350,7 @@ impl Order {
     #[must_use]
     pub fn ends_with(&self, word: u64, depth: usize) -> bool {
         match self.shape {
-            Shape::Line => word & 0xff <= LINE_WORD_BYTES as u64,
+            Shape::Line | Shape::Pair => word & 0xff <= LINE_WORD_BYTES as u64,
             Shape::Slice { bytes, .. } | Shape::Parts { bytes, .. } => {
                 (depth + 1) * FIXED_WORD_BYTES >= bytes
             }
@@ -271,6 +362,7 @@ impl Order {
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match &self.shape {
             Shape::Line => a[..a.len() - 1].cmp(&b[..b.len() - 1]),
+            Shape::Pair => kv_key(a).cmp(kv_key(b)),
             Shape::Slice { offset, bytes } => {
                 let range = *offset..*offset + *bytes;
                 a[range.clone()].cmp(&b[range])
@@ -296,6 +388,7 @@ impl Order {
     pub fn compare_with_key(&self, record: &[u8], key: &[u8]) -> Ordering {
         match &self.shape {
             Shape::Line => record[..record.len() - 1].cmp(key),
+            Shape::Pair => kv_key(record).cmp(key),
             Shape::Slice { offset, bytes } => record[*offset..*offset + *bytes].cmp(key),
             Shape::Parts { parts, .. } => {
                 let bytes = parts.iter().flat_map(|part| {
@@ -311,6 +404,7 @@ impl Order {
     pub fn key_into(&self, record: &[u8], key: &mut Vec<u8>) {
         match &self.shape {
             Shape::Line => key.extend_from_slice(&record[..record.len() - 1]),
+            Shape::Pair => key.extend_from_slice(kv_key(record)),
             Shape::Slice { offset, bytes } => {
                 key.extend_from_slice(&record[*offset..*offset + *bytes]);
             }

@@ -380,7 +380,7 @@ impl Sorting {
         let record_bytes = match job.format {
             Format::Fixed(bytes) if bytes as usize > record_bytes_max => return None,
             Format::Fixed(bytes) => f64::from(bytes),
-            Format::Lines => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
+            Format::Lines | Format::Kv => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
         };
         let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
         let data_bytes = inputs.bytes().unwrap_or(stream_bytes);
@@ -504,7 +504,7 @@ fn block_bytes_max(job: &Job) -> u64 {
 /// A few records at each sampled place.
 fn sample_bytes(format: Format) -> usize {
     let wished = match format {
-        Format::Lines => 8192,
+        Format::Lines | Format::Kv => 8192,
         Format::Fixed(bytes) => (2 * bytes as usize).max(4096),
     };
     wished.next_multiple_of(sortmill_io::ALIGN_BYTES)

@@ -3,6 +3,7 @@
 mod changing;
 mod errors;
 mod killed;
+mod kv;
 mod parts;
 mod places;
 mod progress;

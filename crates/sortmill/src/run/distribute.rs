@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Boundaries;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
+use crate::order::{Begun, Format};
 use crate::partitions::{Counts, Partitions, Unit};
 use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::sample::Sample;
@@ -80,7 +81,9 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             table.abort();
         });
     }
-    let has_stream = super::extents(sources).contains(&Extent::Stream);
+    // In the middle of a file nobody can tell where a pair begins.
+    let sampled_in_passing =
+        plan.order.format() == Format::Kv || super::extents(sources).contains(&Extent::Stream);
     // Nobody asks for the table of a job that ends before it partitions.
     let wants_table = shared.job.reaches(Stage::Partition);
 
@@ -99,7 +102,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                         stop,
                         as_of_start: shared.job.as_of_start,
                         skip_bad: shared.job.skip_bad,
-                        watcher: (has_stream && wants_table)
+                        watcher: (sampled_in_passing && wants_table)
                             .then_some(&mut watcher as &mut dyn Watcher),
                     },
                     &mut meter,
@@ -144,7 +147,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             });
             result.map(|_| meter.finish(Stage::Spill))
         });
-        let sampled = if has_stream || !wants_table {
+        let sampled = if sampled_in_passing || !wants_table {
             Some((0, 0))
         } else {
             guarded(stop, || sample_files(shared, sources, &partitions))
@@ -476,14 +479,15 @@ fn add_to_sample(
     let chunk = first_chunk + offset / plan.chunk_bytes as u64;
     let have = match plan.order.format() {
         // Where a line began is not known: the first newline ends a part of one.
-        crate::order::Format::Lines => usize::from(offset > 0),
-        crate::order::Format::Fixed(size) => (offset % u64::from(size)) as usize,
+        Format::Lines => u64::from(offset > 0),
+        Format::Fixed(size) => offset % u64::from(size),
+        Format::Kv => unreachable!("pairs are sampled as they come"),
     };
     let mapped = RefCell::new(Records::new(shared.job.format, plan.mapped_bytes_max));
     sample_records(
         &plan.order,
         bytes,
-        have,
+        &Begun::with(have),
         KEYS_PER_PLACE,
         |record| match &shared.job.map {
             None => sample.add(&plan.order, record, chunk),
@@ -501,7 +505,7 @@ fn add_to_sample(
     );
 }
 
-/// Samples a stream: what has come when memory for chunks is full must do. What it does not tell is mended
+/// Samples a stream, or pairs: what has come when memory for chunks is full must do. What it does not tell is mended
 /// by dividing.
 struct StreamSampler<'a> {
     shared: &'a Shared<'a>,
@@ -527,7 +531,7 @@ impl Watcher for StreamSampler<'_> {
         };
         let order = &self.shared.plan.order;
         let bytes = &chunk.buffer[chunk.records.clone()];
-        sample_records(order, bytes, 0, KEYS_PER_CHUNK, |record| {
+        sample_records(order, bytes, &Begun::default(), KEYS_PER_CHUNK, |record| {
             sample.add(order, record, chunk.number);
         });
     }

@@ -26,7 +26,7 @@ use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, Output};
 use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
-use crate::order::Format;
+use crate::order::{Begun, Format};
 use crate::partitions::Counts;
 use crate::parts::{Cuts, PartCut, Parts};
 use crate::plan::{Inputs, Plan};
@@ -255,10 +255,10 @@ fn temp_folder(job: &Job, os: &dyn Os, output: Option<&Path>) -> PathBuf {
     output.map_or_else(|| PathBuf::from("/var/tmp"), Path::to_owned)
 }
 
-/// Looks at the beginning of the first file to learn how long its lines are.
+/// Looks at the beginning of the largest file to learn how long its records are, if they are of any length.
 fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<f64>> {
     const LOOK_BYTES: usize = 64 << 10;
-    if job.format != Format::Lines {
+    if matches!(job.format, Format::Fixed(_)) {
         return Ok(None);
     }
     let order = crate::order::Order::new(job.format, &job.keys)?;
@@ -278,10 +278,16 @@ fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Optio
         .read_stream(&file, &mut bytes, &|| false)
         .map_err(wrong)?;
     let (mut count, mut sum) = (0u64, 0u64);
-    sample_records(&order, &bytes[..moved], 0, moved, |record| {
-        count += 1;
-        sum += record.len() as u64;
-    });
+    sample_records(
+        &order,
+        &bytes[..moved],
+        &Begun::default(),
+        moved,
+        |record| {
+            count += 1;
+            sum += record.len() as u64;
+        },
+    );
     Ok((count > 0).then(|| sum as f64 / count as f64))
 }
 

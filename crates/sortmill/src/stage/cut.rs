@@ -31,6 +31,13 @@ pub fn cut<'a>(
             let ends = memchr::memchr_iter(b'\n', &bytes[from..]).take(records_max);
             offsets.extend(ends.map(|end| (from + end + 1) as u32));
         }
+        Format::Kv => {
+            let mut at = from;
+            while at < bytes.len() && offsets.len() <= records_max {
+                at += order.record_bytes(&bytes[at..]);
+                offsets.push(at as u32);
+            }
+        }
     }
     let mut batch = Batch {
         chunk,

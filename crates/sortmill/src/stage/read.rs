@@ -16,7 +16,7 @@ use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
 use crate::metrics::{Meter, Stage, State};
-use crate::order::{Format, Order};
+use crate::order::{Begun, Format, KV_HEADER_BYTES, Order};
 use crate::plan::Plan;
 use crate::queue::{Queue, Stop};
 
@@ -231,6 +231,8 @@ struct Run<'a, 'm, 'o> {
 /// The beginning of a record that goes on in the next chunk.
 #[derive(Default)]
 struct Joint {
+    /// How much there is of it.
+    begun: Begun,
     /// As long as it fits the room in front of a chunk.
     bytes: Vec<u8>,
     /// When it is longer.
@@ -408,19 +410,25 @@ impl Run<'_, '_, '_> {
         let mut to = from + assignment.bytes as usize;
         let headroom_offset = assignment.offset;
         self.totals.bytes += assignment.bytes;
-        if assignment.last {
-            to = self.end_input(assignment, &mut buffer, from, to)?;
+        if assignment.last && order.format() == Format::Lines {
+            to = self.end_lines(&mut buffer, from, to);
         }
         if self.joint.skipping {
-            let end = order.first_end(&buffer[from..to], 0);
-            self.totals.skipped_bytes += end.unwrap_or(to - from) as u64;
-            let Some(end) = end else { return Ok(()) };
-            self.joint.skipping = false;
-            from += end;
+            let end = order.first_end(&buffer[from..to], &self.joint.begun);
+            let passed = end.unwrap_or(to - from);
+            self.totals.skipped_bytes += passed as u64;
+            self.joint.begun.see(&buffer[from..from + passed]);
+            if end.is_some() || assignment.last {
+                self.joint = Joint::default();
+            }
+            if end.is_none() {
+                return Ok(());
+            }
+            from += passed;
         }
-        if let Some(long) = &self.joint.long {
-            let Some(end) = order.first_end(&buffer[from..to], long.len()) else {
-                return self.lengthen(&buffer[from..to], assignment);
+        if self.joint.long.is_some() {
+            let Some(end) = order.first_end(&buffer[from..to], &self.joint.begun) else {
+                return self.go_on(&buffer[from..to], assignment);
             };
             self.lengthen(&buffer[from..from + end], assignment)?;
             // If that made it too long, its end has been passed over too.
@@ -428,16 +436,20 @@ impl Run<'_, '_, '_> {
             from += end;
         }
         let long = self.joint.long.take();
+        if long.is_some() || self.joint.bytes.is_empty() {
+            self.joint.begun = Begun::default();
+        }
         let have = self.joint.bytes.len();
-        let end = order.last_end(&buffer[from..to], have);
+        let end = order.last_end(&buffer[from..to], &self.joint.begun);
         if end == 0 && long.is_none() {
-            return self.lengthen(&buffer[from..to], assignment);
+            return self.go_on(&buffer[from..to], assignment);
         }
         let tail = from + end..to;
         let records = from - have..from + end;
         buffer[from - have..from].copy_from_slice(&self.joint.bytes);
         self.joint.bytes.clear();
-        self.lengthen(&buffer[tail], assignment)?;
+        self.joint.begun = Begun::default();
+        self.go_on(&buffer[tail], assignment)?;
         let records_offset = (headroom_offset + records.start as u64)
             .saturating_sub(self.reader.plan.headroom_bytes as u64);
         self.send(Chunk {
@@ -466,19 +478,47 @@ impl Run<'_, '_, '_> {
         sent.map_err(|_| self.reader.stop.error())
     }
 
+    /// What is left of a chunk behind its whole records: a part of one that goes on in the next chunk. If there
+    /// is none, the input is cut off.
+    fn go_on(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
+        if !assignment.last {
+            return self.lengthen(part, assignment);
+        }
+        let mut begun = std::mem::take(&mut self.joint).begun;
+        begun.see(part);
+        if begun.bytes == 0 {
+            return Ok(());
+        }
+        self.totals.skipped_bytes += begun.bytes;
+        let offset = assignment.offset + assignment.bytes - begun.bytes;
+        let wanted = match self.reader.plan.order.format() {
+            Format::Fixed(size) => u64::from(size),
+            _ => begun.kv_bytes().unwrap_or(KV_HEADER_BYTES as u64),
+        };
+        self.skip(assignment, offset, || {
+            let have = begun.bytes;
+            format!("the last record is cut off: it has {have} of {wanted} bytes")
+        })
+    }
+
     /// Adds to a record that goes on: beside the chunks where it outgrows the room in front of one.
     fn lengthen(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
         let joint = &mut self.joint;
-        let begun = joint
-            .long
-            .as_ref()
-            .map_or(joint.bytes.len(), |long| long.len());
-        let grown = begun + part.len();
-        if joint.long.is_none() && grown <= self.reader.plan.headroom_bytes {
+        let begun = joint.begun.bytes;
+        joint.begun.see(part);
+        let grown = joint.begun.bytes as usize;
+        // Of a pair it is known from the first bytes how long it is.
+        let told = match self.reader.plan.order.format() {
+            Format::Kv => joint.begun.kv_bytes(),
+            Format::Lines | Format::Fixed(_) => None,
+        };
+        let needed = told.unwrap_or(grown as u64);
+        let fits = needed <= self.reader.plan.record_bytes_max as u64;
+        if fits && joint.long.is_none() && grown <= self.reader.plan.headroom_bytes {
             joint.bytes.extend_from_slice(part);
             return Ok(());
         }
-        if grown <= self.reader.plan.record_bytes_max {
+        if fits {
             if joint.long.is_none() {
                 let buffer = self.take_from(&self.longs.clone(), true)?;
                 let mut long = Long::new(buffer.expect("waited until there was one"));
@@ -494,56 +534,33 @@ impl Run<'_, '_, '_> {
         joint.long = None;
         joint.skipping = true;
         self.totals.skipped_bytes += grown as u64;
-        let offset = assignment.offset.saturating_sub(begun as u64);
-        self.skip(assignment, offset, || {
-            format!(
-                "a record is longer than {}, the most this memory allows",
-                crate::text::bytes(self.reader.plan.record_bytes_max as u64)
-            )
+        let end = assignment.offset + assignment.bytes;
+        let offset = match begun {
+            0 => end - part.len() as u64,
+            _ => assignment.offset.saturating_sub(begun),
+        };
+        let most = crate::text::bytes(self.reader.plan.record_bytes_max as u64);
+        self.skip(assignment, offset, || match told {
+            Some(bytes) => format!(
+                "a record is longer than {most}, the most this memory allows: by its lengths it has {}",
+                crate::text::bytes(bytes)
+            ),
+            None => format!("a record is longer than {most}, the most this memory allows"),
         })
     }
 
-    /// The end of an input: a line that lacks its newline gets it, a record that lacks bytes is bad.
-    /// Answers where the input's bytes end in the buffer.
-    fn end_input(
-        &mut self,
-        assignment: &Assignment,
-        buffer: &mut Buffer,
-        from: usize,
-        to: usize,
-    ) -> Result<usize> {
-        match self.reader.plan.order.format() {
-            Format::Lines => {
-                let missing = match buffer[from..to].last() {
-                    Some(&byte) => byte != b'\n',
-                    None => {
-                        let joint = &self.joint;
-                        !joint.bytes.is_empty() || joint.long.is_some() || joint.skipping
-                    }
-                };
-                if missing {
-                    buffer[to] = b'\n';
-                    self.totals.added_bytes += 1;
-                }
-                Ok(to + usize::from(missing))
-            }
-            Format::Fixed(size) => {
-                let end = assignment.offset + assignment.bytes;
-                let beyond = end % u64::from(size);
-                if beyond == 0 {
-                    return Ok(to);
-                }
-                self.skip(assignment, end - beyond, || {
-                    format!("the last record is cut off: it has {beyond} of {size} bytes")
-                })?;
-                self.totals.skipped_bytes += beyond;
-                let dropped = (beyond as usize).min(to - from);
-                let from_joint = beyond as usize - dropped;
-                let kept = self.joint.bytes.len() - from_joint;
-                self.joint.bytes.truncate(kept);
-                Ok(to - dropped)
-            }
+    /// The end of an input of lines: one that lacks its newline gets it. Answers where the input's bytes end
+    /// in the buffer.
+    fn end_lines(&mut self, buffer: &mut Buffer, from: usize, to: usize) -> usize {
+        let missing = match buffer[from..to].last() {
+            Some(&byte) => byte != b'\n',
+            None => self.joint.begun.bytes > 0,
+        };
+        if missing {
+            buffer[to] = b'\n';
+            self.totals.added_bytes += 1;
         }
+        to + usize::from(missing)
     }
 
     /// Counts a bad record, or fails because of it.
@@ -572,26 +589,26 @@ impl Run<'_, '_, '_> {
     }
 }
 
-/// Calls `visit` with some records of `bytes`, spread evenly, which begin `have` bytes into a record:
+/// Calls `visit` with some records of `bytes`, spread evenly, the first of which has `begun` before them:
 /// how samples are drawn. At most `count_max` records, only whole ones.
 pub fn sample_records(
     order: &Order,
     bytes: &[u8],
-    have: usize,
+    begun: &Begun,
     count_max: usize,
     mut visit: impl FnMut(&[u8]),
 ) {
-    let mut at = if have == 0 {
+    let mut at = if begun.bytes == 0 {
         0
     } else {
-        match order.first_end(bytes, have) {
+        match order.first_end(bytes, begun) {
             Some(end) => end,
             None => return,
         }
     };
     let stride = bytes.len().div_ceil(count_max.max(1));
     let mut wanted = at;
-    while let Some(length) = order.first_end(&bytes[at..], 0) {
+    while let Some(length) = order.first_end(&bytes[at..], &Begun::default()) {
         if at >= wanted {
             visit(&bytes[at..at + length]);
             wanted = at + stride;

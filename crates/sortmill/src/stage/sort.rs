@@ -7,7 +7,7 @@
 
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 
-use crate::order::{Format, Order};
+use crate::order::{Begun, Format, Order, kv_bytes};
 use crate::stage::kernel::{self, Entry};
 use crate::table::Boundary;
 
@@ -230,16 +230,22 @@ impl<'a> Slab<'a> {
                     });
                     enter_all(order, place, lines, entries, load)
                 }
+                Format::Kv => {
+                    let mut rest = bytes;
+                    let pairs = std::iter::from_fn(|| {
+                        let (pair, after) = rest.split_at_checked(kv_bytes(rest)? as usize)?;
+                        rest = after;
+                        Some(pair)
+                    });
+                    enter_all(order, place, pairs, entries, load)
+                }
             };
         }
         let mut at = 0;
         for index in 0..place.records {
             let left = &bytes[at..];
-            let length = match order.format() {
-                Format::Lines => memchr::memchr(b'\n', left).ok_or(Damage::Segments)? + 1,
-                Format::Fixed(size) if left.len() >= size as usize => size as usize,
-                Format::Fixed(_) => return Err(Damage::Segments),
-            };
+            let length = order.first_end(left, &Begun::default());
+            let length = length.ok_or(Damage::Segments)?;
             let record = &left[..length];
             if range.is_none_or(|range| is_inside(order, record, place.chunk, range)) {
                 let next = load.records as usize;

@@ -146,6 +146,27 @@ fn kinds() -> Vec<Kind> {
             },
             make: |random, number| record(random, 13, 5, &(number as u32).to_le_bytes()),
         },
+        Kind {
+            name: "pairs, some longer than a chunk",
+            format: Format::Kv,
+            keys: Vec::new(),
+            compare: |a, b| {
+                let key = |pair: &[u8]| {
+                    let bytes = u32::from_le_bytes(field(pair, 0)) as usize;
+                    pair[8..8 + bytes].to_vec()
+                };
+                key(a).cmp(&key(b))
+            },
+            make: |random, number| {
+                let mut key = line(random, number, 9);
+                key.pop();
+                let bytes = [90, 20_000][usize::from(random.below(10) == 0)];
+                let bytes = random.below(bytes);
+                let value = noise(random, bytes);
+                let lengths = [key.len() as u32, bytes as u32].map(u32::to_le_bytes);
+                [&lengths.concat(), key.as_slice(), &value].concat()
+            },
+        },
     ]
 }
 

@@ -5,6 +5,7 @@
 
 mod functions;
 pub(crate) mod inputs;
+mod kv;
 mod oracle;
 mod parts;
 mod progress;

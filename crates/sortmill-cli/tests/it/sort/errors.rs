@@ -25,7 +25,10 @@ fn words_that_make_no_sense() {
         ("--format fixed:0 {}in", "no record size"),
         ("--format fixed:x {}in", "no record size"),
         ("--format fixed:-1 {}in", "no record size"),
-        ("--format csv {}in", "the formats are lines and fixed:SIZE"),
+        (
+            "--format csv {}in",
+            "the formats are lines, fixed:SIZE and kv",
+        ),
         ("--memory 2X {}in", "no unit of size"),
         ("--memory= {}in", "--memory"),
         ("--memory 0% {}in", "between 0% and 100%"),

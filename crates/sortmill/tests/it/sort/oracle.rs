@@ -20,7 +20,22 @@ pub fn records(format: Format, input: &[u8]) -> Vec<Vec<u8>> {
             }
             lines
         }
+        Format::Kv => {
+            let mut pairs = Vec::new();
+            let mut rest = input;
+            while !rest.is_empty() {
+                let (pair, after) = rest.split_at(8 + length(rest, 0) + length(rest, 4));
+                pairs.push(pair.to_vec());
+                rest = after;
+            }
+            pairs
+        }
     }
+}
+
+/// One of the two lengths in front of a pair's key.
+fn length(pair: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(pair[at..at + 4].try_into().unwrap()) as usize
 }
 
 /// Every record of every input in order, equal keys in input order.
@@ -36,6 +51,10 @@ pub fn sorted(format: Format, keys: &[KeyPart], inputs: &[Vec<u8>]) -> Vec<Vec<u
 fn compare(format: Format, keys: &[KeyPart], a: &[u8], b: &[u8]) -> Ordering {
     if format == Format::Lines {
         return a[..a.len() - 1].cmp(&b[..b.len() - 1]);
+    }
+    if format == Format::Kv {
+        let key = |pair: &[u8]| pair[8..8 + length(pair, 0)].to_vec();
+        return key(a).cmp(&key(b));
     }
     if keys.is_empty() {
         return a.cmp(b);
