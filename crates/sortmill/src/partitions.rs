@@ -1,9 +1,9 @@
 //! Where distributed records wait to be sorted: blocks in memory, and which of them go to disk.
 //!
 //! Each partition fills one open block; full blocks stay in memory until the free ones fall below the
-//! low-water mark. Then the highest partition that has any is **evicted**: its blocks are written as they
-//! are, and from then on each of its blocks is written when it is full. So the lowest partitions are in
-//! memory when sorting begins, and data that is a little larger than memory spills only a little.
+//! low-water mark. Then partitions are **evicted**, the highest first, until enough are free for a while: their
+//! full blocks are written as they are. So the lowest partitions are in memory when sorting begins, and data
+//! that is a little larger than memory spills only a little.
 //!
 //! A partition that outgrows its share is **divided** for later arrivals: two new partitions take over
 //! its range, and what it already holds is read with both of them, each taking the records of its own
@@ -130,8 +130,9 @@ struct Partition {
 #[derive(Default)]
 struct State {
     blocks: Vec<Block>,
+    /// How many of them, the first ones, have left memory.
+    spilled: usize,
     open: Option<Open>,
-    evicted: bool,
     divided: bool,
     bytes: u64,
     records: u64,
@@ -235,7 +236,6 @@ impl<'a> Partitions<'a> {
             if spare.is_none() {
                 *spare = Some(self.take_block(meter)?);
             }
-            let mut full = Vec::new();
             let mut state = lock(&partition.state);
             while let Some(&row) = rest.first() {
                 if batch.record(row as usize).len() > self.long_from() {
@@ -249,7 +249,7 @@ impl<'a> Partitions<'a> {
                 let room = self.plan.block_records_max - open.records() as usize;
                 let put = open.put(batch, &rest[..rest.len().min(room)]);
                 if put == 0 {
-                    self.close_open(&partition, &mut state, &mut full);
+                    self.close_open(&partition, &mut state);
                 }
                 let bytes = rows_bytes(batch, &rest[..put]);
                 self.received.fetch_add(bytes, Ordering::Relaxed);
@@ -259,7 +259,6 @@ impl<'a> Partitions<'a> {
             }
             let too_large = self.is_too_large(&state);
             drop(state);
-            self.send(full)?;
             match rest.first() {
                 None => return Ok(too_large),
                 Some(&row) if batch.record(row as usize).len() > self.long_from() => {
@@ -291,10 +290,9 @@ impl<'a> Partitions<'a> {
         for _ in &fragments {
             buffers.push(self.take_block(meter)?);
         }
-        let mut full = Vec::new();
         let mut state = lock(&partition.state);
         if state.open.is_some() {
-            self.close_open(partition, &mut state, &mut full);
+            self.close_open(partition, &mut state);
         }
         let last = fragments.len() - 1;
         for (at, (fragment, buffer)) in fragments.into_iter().zip(buffers).enumerate() {
@@ -302,13 +300,12 @@ impl<'a> Partitions<'a> {
             open.put_fragment(chunk, fragment, at == last);
             state.open = Some(open);
             if at < last {
-                self.close_open(partition, &mut state, &mut full);
+                self.close_open(partition, &mut state);
             }
         }
         state.records += 1;
         state.bytes += record.len() as u64;
-        drop(state);
-        self.send(full)
+        Ok(())
     }
 
     fn is_too_large(&self, state: &State) -> bool {
@@ -317,8 +314,8 @@ impl<'a> Partitions<'a> {
         large && !state.divided && state.bytes >= state.divide_from
     }
 
-    /// Ends the open block of a partition: it stays in memory, or goes to `full` to be written.
-    fn close_open(&self, partition: &Partition, state: &mut State, full: &mut Vec<SpillBlock>) {
+    /// Ends the open block of a partition. It stays in memory until the partition is evicted.
+    fn close_open(&self, partition: &Partition, state: &mut State) {
         let open = state.open.take().expect("a block is open");
         let header = Header {
             job: self.job,
@@ -329,17 +326,9 @@ impl<'a> Partitions<'a> {
             record_count: open.records(),
             payload_bytes: open.payload_bytes(),
         };
-        let whereabouts = if state.evicted {
-            let spill = self.address(partition, header, open.into_buffer());
-            let offset = spill.offset;
-            full.push(spill);
-            Whereabouts::Disk(offset)
-        } else {
-            Whereabouts::Memory(Arc::new(open.into_buffer()))
-        };
         state.blocks.push(Block {
             header,
-            whereabouts,
+            whereabouts: Whereabouts::Memory(Arc::new(open.into_buffer())),
         });
     }
 
@@ -382,41 +371,50 @@ impl<'a> Partitions<'a> {
     }
 
     fn is_low(&self) -> bool {
-        self.pool.free_count() + self.spilling.load(Ordering::SeqCst) < self.low_water()
+        self.free() < self.needed(self.plan.block_low_water)
     }
 
-    /// The low-water mark: near the end of the input no higher than what is still to come, so that data a little
-    /// larger than memory spill no more than they must.
-    fn low_water(&self) -> usize {
+    /// Blocks that are free, or will be when they have been written.
+    fn free(&self) -> usize {
+        self.pool.free_count() + self.spilling.load(Ordering::SeqCst)
+    }
+
+    /// So many blocks, but near the end of the input no more than for what is still to come: data a little larger
+    /// than memory spill no more than they must.
+    fn needed(&self, blocks: usize) -> usize {
         let Some(input_bytes) = self.plan.input_bytes else {
-            return self.plan.block_low_water;
+            return blocks;
         };
         let to_come = input_bytes.saturating_sub(self.received.load(Ordering::Relaxed));
-        let blocks = to_come / self.plan.block_bytes as u64 + LOW_WATER_LEAST;
-        self.plan.block_low_water.min(blocks as usize)
+        blocks.min((to_come / self.plan.block_bytes as u64 + LOW_WATER_LEAST) as usize)
     }
 
-    /// Evicts the highest partition that has full blocks in memory. `false` if there is none.
+    /// Evicts partitions, the highest first, until enough blocks are free for a while. `false` if none has a full
+    /// block in memory.
     fn evict_if_low(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.evicting);
-        if !self.is_low() {
-            return Ok(true);
-        }
         let by_range = lock(&self.by_range).clone();
-        for &id in by_range.iter().rev() {
-            let partition = self.partition(id);
-            if self.evict(&partition)? {
-                return Ok(true);
-            }
+        let mut highest = by_range.iter().rev();
+        let mut is_enough = !self.is_low();
+        while !is_enough {
+            let Some(&id) = highest.next() else {
+                return Ok(!self.is_low());
+            };
+            self.evict(&self.partition(id))?;
+            is_enough =
+                self.free() >= self.needed(self.plan.block_low_water + self.plan.spill_blocks());
         }
-        Ok(false)
+        Ok(true)
     }
 
     /// Sends the partition's blocks in memory to disk. `false` if it has none.
     fn evict(&self, partition: &Partition) -> Result<bool> {
         let mut state = lock(&partition.state);
         let mut full = Vec::new();
-        for block in &mut state.blocks {
+        let State {
+            blocks, spilled, ..
+        } = &mut *state;
+        for block in &mut blocks[*spilled..] {
             let Whereabouts::Memory(buffer) = &mut block.whereabouts else {
                 continue;
             };
@@ -438,7 +436,9 @@ impl<'a> Partitions<'a> {
         if full.is_empty() {
             return Ok(false);
         }
-        if !std::mem::replace(&mut state.evicted, true) {
+        let is_first = state.spilled == 0;
+        state.spilled = state.blocks.len();
+        if is_first {
             self.evicted.fetch_add(1, Ordering::SeqCst);
         }
         drop(state);
@@ -530,11 +530,9 @@ impl<'a> Partitions<'a> {
         };
         for partition in &list {
             let mut state = lock(&partition.state);
-            let evicted = std::mem::replace(&mut state.evicted, false);
             if state.open.is_some() {
-                self.close_open(partition, &mut state, &mut Vec::new());
+                self.close_open(partition, &mut state);
             }
-            state.evicted = evicted;
         }
         self.make_room(&list)?;
         let contents: Vec<Arc<Content>> = list.iter().map(|partition| take(partition)).collect();

@@ -269,6 +269,12 @@ impl Plan {
         })
     }
 
+    /// Blocks that are evicted in one go, so that they are written in long stretches: an eighth of all.
+    #[must_use]
+    pub fn spill_blocks(&self) -> usize {
+        self.block_count / 8
+    }
+
     /// Puts temporary data into the output's space, if the size of the output is known.
     pub fn lie_in_output(&mut self) {
         self.shared_bytes = match (self.input_bytes, self.temp_bytes) {
