@@ -71,7 +71,7 @@ fn shows_records(output: Option<&Output>) -> bool {
             std::fs::metadata("/proc/self/fd/1").is_ok_and(|meta| !meta.is_file())
         }
         Some(Output::Path(path)) => is_our_terminal(path),
-        None => false,
+        Some(Output::Parts(_)) | None => false,
     }
 }
 

@@ -90,6 +90,7 @@ pub fn check_parts(
             pool: &pool,
             fingerprint_key: manifest.fingerprint_key,
             checksum: true,
+            progress: None,
             told: &|error| Error {
                 hint: None,
                 ..error
@@ -190,6 +191,7 @@ pub fn verify_parts(
             pool: &shared.chunk_pool,
             fingerprint_key: shared.number,
             checksum: false,
+            progress: shared.job.progress.as_deref(),
             told: &|error| told_of_output(error, target),
         }
         .run(row)?;

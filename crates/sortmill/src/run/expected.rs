@@ -47,7 +47,7 @@ pub fn before(
     if job.reaches(Stage::Load) {
         let written = match output {
             Where::NewFile(_) => reduced(plan.input_bytes).map(align_up),
-            Where::InPlace(_) | Where::Stdout => reduced(plan.input_bytes),
+            Where::InPlace(_) | Where::Stdout | Where::Parts(_) => reduced(plan.input_bytes),
             Where::Nowhere => Some(0),
         };
         progress.expect(Phase::Sort, spilled, written);
@@ -66,7 +66,7 @@ fn disk(job: &Job, os: &dyn Os, sources: &[Source], output: &Where, temp: &Path)
     let is_there =
         |source: &Source| source.meta.kind == Kind::Regular && source.meta.identity.0 == measured;
     let output_is_there = match output {
-        Where::NewFile(new_file) => device(new_file.folder()) == Some(measured),
+        Where::NewFile(_) | Where::Parts(_) => output.folder().and_then(device) == Some(measured),
         Where::InPlace(_) | Where::Stdout => false,
         Where::Nowhere => true,
     };
@@ -91,7 +91,8 @@ pub fn sort(shared: &Shared<'_>, units: &[Unit], bytes: u64, target: Option<&Tar
     let written = match target {
         Some(_) if shared.job.reduce.is_some() => None,
         Some(Target::File(..)) => Some(align_up(bytes)),
-        Some(Target::Stream(_)) => Some(bytes),
+        // Each part is padded to whole blocks, which hardly counts.
+        Some(Target::Stream(_) | Target::Parts(_)) => Some(bytes),
         None => Some(0),
     };
     progress.expect(
