@@ -75,11 +75,17 @@ fn disk(job: &Job, os: &dyn Os, sources: &[Source], output: &Where, temp: &Path)
 
 /// Begins the phase `sort`: what is read back is known now, and but for what a reduce function makes, so is
 /// what will be written.
-pub fn sort(shared: &Shared<'_>, units: &[Unit], bytes: u64, target: Option<&Target>) {
+pub fn sort(
+    shared: &Shared<'_>,
+    units: &[Unit],
+    bytes: u64,
+    moved_bytes: u64,
+    target: Option<&Target>,
+) {
     let Some(progress) = &shared.job.progress else {
         return;
     };
-    let (mut read, mut runs) = (0, 0);
+    let (mut read, mut runs) = (moved_bytes, 0);
     for unit in units {
         let on_disk = |block: &&Block| matches!(block.whereabouts, Whereabouts::Disk(_));
         read += disk_bytes(unit.blocks().filter(on_disk));
@@ -100,6 +106,7 @@ pub fn sort(shared: &Shared<'_>, units: &[Unit], bytes: u64, target: Option<&Tar
         Some(read + if merges { runs } else { 0 }),
         written.map(|written| {
             written
+                + moved_bytes
                 + if shared.job.reaches(Stage::Sort) {
                     runs
                 } else {

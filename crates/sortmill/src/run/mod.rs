@@ -10,6 +10,7 @@ mod judge;
 mod parts;
 mod probe;
 mod relocate;
+mod room;
 mod sorting;
 mod until;
 
@@ -96,7 +97,7 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     if !matches!(output, Where::NewFile(_) | Where::Parts(_)) {
         plan.verify = false;
     }
-    if can_lie_in_output(job, os, &output, &temp) {
+    if room::can_lie_in_output(job, os, &output, &temp) {
         plan.lie_in_output();
     }
     Ok(Prepared {
@@ -209,20 +210,6 @@ fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
         Some(new_file) => Where::NewFile(new_file),
         None => Where::InPlace(path.clone()),
     })
-}
-
-/// Whether temporary data can lie in the space of the output: a file on the same file system that holds the records
-/// of the input and nothing else.
-fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temp: &Path) -> bool {
-    let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
-    let unchanged = job.map.is_none() && job.reduce.is_none();
-    match output {
-        Where::NewFile(new_file) if unchanged && !job.temp_apart => {
-            let temp = device(temp);
-            temp.is_some() && temp == device(new_file.folder())
-        }
-        _ => false,
-    }
 }
 
 /// Whether the output is also an input: then a fault after the rename would cost the only copy.
@@ -382,7 +369,7 @@ fn sort_inner(
     let has_unfinished = unfinished.is_some();
     clean_up(os, &temp);
     let temp = Temp::new(os, &temp, number, unfinished, plan.temp_bytes.unwrap_or(0));
-    check_space(os, &plan, &temp, output.folder())?;
+    room::check_space(os, &plan, &temp, output.folder())?;
     if plan.temp_bytes != Some(0) {
         temp.make()?;
     } else if has_unfinished {
@@ -736,46 +723,6 @@ fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
         Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
             .hint("This is a fault of sortmill or of this machine's memory. No output was made."),
     )
-}
-
-/// Refuses a job that cannot fit on the disks, with the number that is missing.
-fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&Path>) -> Result<()> {
-    let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
-        return Ok(());
-    };
-    // Files end in the middle of a block, half of one on average.
-    let output_bytes = input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2;
-    let free = |path: &Path| {
-        os.space_free(path)
-            .map_err(|error| Error::io("looking for free space", path, &error))
-    };
-    let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
-    let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files need")];
-    if let Some(folder) = output {
-        let folder = folder.to_owned();
-        // A rename needs old and new output at once, so what is there already does not count as free.
-        if device(&folder) == device(temp.base()) {
-            let bytes = plan.shared_bytes.unwrap_or(temp_bytes + output_bytes);
-            wanted[0] = (folder, bytes, "temporary data and output need");
-        } else {
-            wanted.push((folder, output_bytes, "the output needs"));
-        }
-    }
-    for (path, bytes, what) in wanted {
-        if bytes == 0 {
-            continue;
-        }
-        let have = free(&path)?;
-        if have < bytes {
-            let cause = format!(
-                "{what} {}, and {} are free",
-                text::bytes(bytes),
-                text::bytes(have)
-            );
-            return Err(Error::new(ErrorKind::Space, "looking for free space", cause).at(&path));
-        }
-    }
-    Ok(())
 }
 
 fn direct_io(sources: &[Source], target: Option<&Target>) -> crate::report::DirectIo {

@@ -12,12 +12,12 @@ use super::Shared;
 use crate::error::{Error, Result};
 use crate::partitions::{Content, Unit, Whereabouts};
 
-/// Moves the blocks of each unit that lie below its place in `move_below`. Answers the bytes moved.
-///
-/// # Errors
-/// The first read or write that failed, or the job's when it is ending.
-pub fn relocate(shared: &Shared<'_>, units: &mut [Unit], move_below: &[u64]) -> Result<u64> {
-    let mut moves = HashMap::new();
+/// Where blocks are copied: from each key to the place beside it, so many bytes.
+pub type Moves = HashMap<u64, (u64, usize)>;
+
+/// New places for the blocks of each unit that lie below its place in `move_below`.
+pub fn moves(shared: &Shared<'_>, units: &[Unit], move_below: &[u64]) -> Moves {
+    let mut moves = Moves::new();
     for (unit, &below) in units.iter().zip(move_below) {
         for block in unit.blocks() {
             if let Whereabouts::Disk(from) = block.whereabouts
@@ -30,23 +30,36 @@ pub fn relocate(shared: &Shared<'_>, units: &mut [Unit], move_below: &[u64]) -> 
             }
         }
     }
+    moves
+}
+
+/// Bytes that `moves` copies.
+pub fn moved_bytes(moves: &Moves) -> u64 {
+    moves.values().map(|&(_, bytes)| bytes as u64).sum()
+}
+
+/// Copies blocks, and has the units know them by their new places.
+///
+/// # Errors
+/// The first read or write that failed, or the job's when it is ending.
+pub fn relocate(shared: &Shared<'_>, units: &mut [Unit], moves: &Moves) -> Result<()> {
     if moves.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     let file = shared.temp.spill_file()?;
-    copy(shared, &file, &moves)?;
+    copy(shared, &file, moves)?;
     let mut changed = HashMap::new();
     for content in units.iter_mut().flat_map(|unit| &mut unit.contents) {
         let new = changed
             .entry(content.partition)
-            .or_insert_with(|| Arc::new(with_places(content, &moves)));
+            .or_insert_with(|| Arc::new(with_places(content, moves)));
         *content = Arc::clone(new);
     }
-    Ok(moves.values().map(|&(_, bytes)| bytes as u64).sum())
+    Ok(())
 }
 
-/// Copies blocks within the file: from each key to the place beside it, so many bytes.
-fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &HashMap<u64, (u64, usize)>) -> Result<()> {
+/// Copies blocks within the file.
+fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves) -> Result<()> {
     let wrong = |what: &str, offset: u64, error: std::io::Error| {
         Error::io(what, &file.path, &error).offset(offset)
     };
@@ -81,6 +94,9 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &HashMap<u64, (u64, usize)
                     .result
                     .map_err(|error| wrong("reading back temporary data", offset, error))?;
                 let (to, bytes) = moves[&offset];
+                if let Some(progress) = &shared.job.progress {
+                    progress.read(bytes as u64);
+                }
                 let mut buffer = done.op.buffer;
                 // What is missing shows as a block that does not open.
                 buffer[moved..bytes].fill(0);
@@ -92,8 +108,12 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &HashMap<u64, (u64, usize)
                 });
             }
             OpKind::Write => {
-                done.result
+                let bytes = done
+                    .result
                     .map_err(|error| wrong("writing temporary data", offset, error))?;
+                if let Some(progress) = &shared.job.progress {
+                    progress.wrote(bytes as u64);
+                }
             }
         }
     }
@@ -107,7 +127,7 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &HashMap<u64, (u64, usize)
     }
 }
 
-fn with_places(content: &Content, moves: &HashMap<u64, (u64, usize)>) -> Content {
+fn with_places(content: &Content, moves: &Moves) -> Content {
     let mut blocks = content.blocks.clone();
     for block in &mut blocks {
         if let Whereabouts::Disk(from) = block.whereabouts

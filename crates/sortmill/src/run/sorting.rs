@@ -14,9 +14,8 @@ use sortmill_io::{File, Table};
 use super::distribute::{guarded, join};
 use super::judge;
 use super::parts::{InParts, Piece, put_merged, put_sorted};
-use super::relocate::relocate;
 use super::until::{discard, received_bytes};
-use super::{Shared, border, expected};
+use super::{Shared, border, expected, relocate};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
@@ -142,7 +141,10 @@ pub fn sort(
         true => Lead::new(&units, plan.block_count, |unit| is_too_large(shared, unit)),
         false => Lead::default(),
     };
-    let moved_bytes = relocate(shared, &mut units, &lead.move_below)?;
+    let moves = relocate::moves(shared, &units, &lead.move_below);
+    let moved_bytes = relocate::moved_bytes(&moves);
+    expected::sort(shared, &units, distributed.bytes, moved_bytes, target);
+    relocate::relocate(shared, &mut units, &moves)?;
     let places = Places::new(unit_count, lead.needs);
     let parts = cuts.map(|cuts| InParts::new(cuts, unit_count));
     {
@@ -163,7 +165,6 @@ pub fn sort(
     let file = needs_file.then(|| shared.temp.spill_file()).transpose()?;
     // Without a target units are gathered as into a file: side by side.
     let is_file = !matches!(target, Some(Target::Stream(_)));
-    expected::sort(shared, &units, distributed.bytes, target);
     let output = Output {
         pool: &shared.chunk_pool,
         blocks: &blocks,
