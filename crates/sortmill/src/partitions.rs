@@ -303,8 +303,10 @@ impl<'a> Partitions<'a> {
                 self.close_open(partition, &mut state);
             }
         }
+        let bytes = record.len() as u64;
+        self.received.fetch_add(bytes, Ordering::Relaxed);
         state.records += 1;
-        state.bytes += record.len() as u64;
+        state.bytes += bytes;
         Ok(())
     }
 

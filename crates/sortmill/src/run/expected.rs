@@ -8,6 +8,7 @@ use std::path::Path;
 use sortmill_io::os::Kind;
 use sortmill_io::{Os, align_up};
 
+use super::room::device;
 use super::sorting::is_too_large;
 use super::{Shared, Where};
 use crate::disk::Rates;
@@ -61,12 +62,14 @@ pub fn before(
 /// The rates of the disk, if all that the job reads and writes lies on the one that was measured.
 fn disk(job: &Job, os: &dyn Os, sources: &[Source], output: &Where, temp: &Path) -> Option<Rates> {
     let rates = job.disk.as_ref()?.rates?;
-    let device = |path: &Path| os.meta_at(path).ok().map(|meta| meta.identity.0);
-    let measured = device(temp)?;
+    let measured = device(os, temp)?;
     let is_there =
         |source: &Source| source.meta.kind == Kind::Regular && source.meta.identity.0 == measured;
     let output_is_there = match output {
-        Where::NewFile(_) | Where::Parts(_) => output.folder().and_then(device) == Some(measured),
+        Where::NewFile(_) | Where::Parts(_) => {
+            let folder = output.folder();
+            folder.and_then(|folder| device(os, folder)) == Some(measured)
+        }
         Where::InPlace(_) | Where::Stdout => false,
         Where::Nowhere => true,
     };

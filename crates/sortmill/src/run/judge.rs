@@ -3,6 +3,7 @@
 use sortmill_io::Os;
 use sortmill_io::os::{Kind, Usage};
 
+use super::room::device;
 use super::{Shared, Where, probe};
 use crate::progress;
 use crate::report::Phase;
@@ -83,7 +84,7 @@ fn ends(done: &Done<'_>) -> Ends {
         temp: End {
             name: temp.display().to_string(),
             is_stream: false,
-            device: os.meta_at(temp).ok().map(|meta| meta.identity.0),
+            device: device(os, temp),
         },
         output: output(os, done),
         core_count: os.machine().cores as u64,

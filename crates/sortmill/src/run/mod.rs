@@ -294,7 +294,9 @@ pub fn sort(job: &Job, os: &dyn Os, stop: &Stop) -> Result<Report> {
 pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
     let mut needed = Needed {
         temp_bytes: prepared.plan.temp_bytes.unwrap_or(0),
-        output_bytes: prepared.plan.input_bytes.unwrap_or(0),
+        output_bytes: (prepared.plan.shared_bytes)
+            .or(prepared.plan.input_bytes)
+            .unwrap_or(0),
     };
     let result = sort_inner(job, prepared, os, stop, &mut needed);
     // Whoever noticed the end of the job last must not hide why it ended.
@@ -414,7 +416,7 @@ fn sort_inner(
     let distributed = distribute::distribute(&shared, &sources);
     needed.temp_bytes = needed.temp_bytes.max(temp.given());
     let distributed = distributed?;
-    needed.output_bytes = distributed.fingerprint.bytes;
+    needed.output_bytes = plan.shared_bytes.unwrap_or(distributed.fingerprint.bytes);
     let cuts = cuts(job, cut_keys.clone(), distributed.fingerprint.bytes)?;
     let distributed_ns = os.now_ns();
     let usage_between = os.usage();

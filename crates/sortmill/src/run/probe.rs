@@ -3,11 +3,9 @@
 //! Runs once the output is committed, through the engine's own rings and buffers. It reads an input, reads
 //! and writes the temporary file, whose blocks nobody needs any more (or reads the output, where they lay in
 //! its space), and where there is none on the output's device, writes a file under the output's temporary
-//! name that has no name but for a moment. Only files
-//! that go past the page cache are measured: memory tells nothing of a device. A probe that fails, or that
-//! somebody interrupts, leaves its verdict without a share; the job is done already.
-
-use std::path::Path;
+//! name that has no name but for a moment. Only files that go past the page cache are measured: memory tells
+//! nothing of a device. A probe that fails, or that somebody interrupts, leaves its verdict without a share; the
+//! job is done already.
 
 use sortmill_io::os::{Access, Kind};
 use sortmill_io::sync::{Arc, scope, spawn};
@@ -16,6 +14,7 @@ use sortmill_io::{File, Op, OpKind, align_down};
 use super::Shared;
 use super::distribute::join;
 use super::judge::Done;
+use super::room::device;
 use crate::stage::write::Target;
 use crate::verdict::{BoundBy, Rates, Verdict};
 
@@ -143,11 +142,10 @@ fn output(done: &Done<'_>) -> Option<Way> {
         Target::Parts(files) => (&files.folder, files.depth),
         Target::Stream(_) => return None,
     };
-    let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
-    let output_device = device(path.parent()?);
+    let output_device = device(*os, path.parent()?);
     let spilled = temp
         .spilled()
-        .filter(|_| device(temp.base()) == output_device);
+        .filter(|_| device(*os, temp.base()) == output_device);
     let (file, file_bytes) = if let Some(file) = spilled {
         (file, align_down(temp.given()))
     } else {

@@ -11,15 +11,19 @@ use crate::plan::Plan;
 use crate::temp::Temp;
 use crate::text;
 
+/// The file system that `path` lies on, by its number; `None` if it cannot be looked at.
+pub fn device(os: &dyn Os, path: &Path) -> Option<u64> {
+    os.meta_at(path).ok().map(|meta| meta.identity.0)
+}
+
 /// Whether temporary data can lie in the space of the output: a file on the same file system that holds the records
 /// of the input and nothing else.
 pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temp: &Path) -> bool {
-    let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
     let unchanged = job.map.is_none() && job.reduce.is_none();
     match output {
         Where::NewFile(new_file) if unchanged && !job.temp_apart => {
-            let temp = device(temp);
-            temp.is_some() && temp == device(new_file.folder())
+            let temp = device(os, temp);
+            temp.is_some() && temp == device(os, new_file.folder())
         }
         _ => false,
     }
@@ -36,12 +40,11 @@ pub fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&Pa
         os.space_free(path)
             .map_err(|error| Error::io("looking for free space", path, &error))
     };
-    let device = |path: &Path| os.meta_at(path).map(|meta| meta.identity.0).ok();
     let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files need")];
     if let Some(folder) = output {
         let folder = folder.to_owned();
         // A rename needs old and new output at once, so what is there already does not count as free.
-        if device(&folder) == device(temp.base()) {
+        if device(os, &folder) == device(os, temp.base()) {
             let bytes = plan.shared_bytes.unwrap_or(temp_bytes + output_bytes);
             wanted[0] = (folder, bytes, "temporary data and output need");
         } else {

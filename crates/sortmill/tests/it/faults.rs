@@ -6,11 +6,11 @@
 
 mod parts;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use shuttle::scheduler::RandomScheduler;
-use sortmill::error::ErrorKind;
+use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
 use sortmill::job::{Input, Job, Output, Tuning};
 use sortmill::order::Format;
@@ -139,7 +139,7 @@ impl Case {
 }
 
 struct Outcome {
-    result: Result<Report, sortmill::error::Error>,
+    result: Result<Report, Error>,
     output: Vec<u8>,
     input: Option<Vec<u8>>,
     struck: Option<Struck>,
@@ -261,36 +261,48 @@ fn faults_in_a_stream() {
     sweep(&case, FaultKind::Error(5), false, 3);
 }
 
+/// Alters bytes at every `step`th operation in turn, and hands `found` each error of a job that had one altered in a
+/// file that `concerns` it.
+fn alter(
+    case: &Case,
+    kind: FaultKind,
+    step: usize,
+    concerns: impl Fn(&Path) -> bool,
+    mut found: impl FnMut(Error),
+) {
+    let seed = seed();
+    println!("SEED={seed}");
+    for at in (0..case.run(seed, None).operations).step_by(step) {
+        let fault = Fault {
+            at,
+            for_good: false,
+            kind,
+        };
+        let outcome = case.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
+        let struck = outcome.struck.as_ref();
+        if !struck.is_some_and(|struck| concerns(&struck.path)) {
+            continue;
+        }
+        judge(case, &outcome, false);
+        if let Err(error) = outcome.result {
+            found(error);
+        }
+    }
+}
+
 /// A bit that turns over in temporary data, on its way out or back, is found (promise 5).
 #[test]
 fn faults_that_alter_temporary_data() {
     let mut case = Case::new(seed(), 300_000);
     case.temp_apart = true;
-    let seed = seed();
-    println!("SEED={seed}");
-    let operations = case.run(seed, None).operations;
     for kind in [FaultKind::Flip, FaultKind::Lie] {
         let mut found = 0;
-        for at in 0..operations {
-            let fault = Fault {
-                at,
-                for_good: false,
-                kind,
-            };
-            let outcome = case.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
-            let Some(struck) = &outcome.struck else {
-                continue;
-            };
-            if !struck.path.ends_with("spill") {
-                continue;
-            }
-            judge(&case, &outcome, false);
-            if let Err(error) = outcome.result {
-                assert_eq!(error.kind, ErrorKind::Corrupt, "{error}");
-                assert!(error.offset.is_some(), "{error}");
-                found += 1;
-            }
-        }
+        let is_spill = |path: &Path| path.ends_with("spill");
+        alter(&case, kind, 1, is_spill, |error| {
+            assert_eq!(error.kind, ErrorKind::Corrupt, "{error}");
+            assert!(error.offset.is_some(), "{error}");
+            found += 1;
+        });
         // Some strike padding that nobody reads.
         assert!(found > 20, "{found} found");
     }
@@ -302,34 +314,17 @@ fn faults_that_alter_temporary_data() {
 fn faults_that_alter_what_lies_in_the_output() {
     let mut case = Case::new(seed(), 300_000);
     case.verify = true;
-    let seed = seed();
-    println!("SEED={seed}");
-    let operations = case.run(seed, None).operations;
     for kind in [FaultKind::Flip, FaultKind::Lie] {
         let (mut in_blocks, mut in_output) = (0, 0);
-        for at in (0..operations).step_by(2) {
-            let fault = Fault {
-                at,
-                for_good: false,
-                kind,
-            };
-            let outcome = case.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
-            let Some(struck) = &outcome.struck else {
-                continue;
-            };
-            if !struck.path.to_string_lossy().contains(".out.") {
-                continue;
+        let is_output = |path: &Path| path.to_string_lossy().contains(".out.");
+        alter(&case, kind, 2, is_output, |error| {
+            let lost = matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Lost);
+            assert!(lost, "{error}");
+            match error.to_string().contains("temporary data") {
+                true => in_blocks += 1,
+                false => in_output += 1,
             }
-            judge(&case, &outcome, false);
-            if let Err(error) = outcome.result {
-                let lost = matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Lost);
-                assert!(lost, "{error}");
-                match error.to_string().contains("temporary data") {
-                    true => in_blocks += 1,
-                    false => in_output += 1,
-                }
-            }
-        }
+        });
         println!("{kind:?}: {in_blocks} in blocks, {in_output} in the output");
         assert!(in_blocks > 10 && in_output > 10);
     }
