@@ -482,9 +482,11 @@ impl Holding {
 }
 
 /// The largest block where the data are about as large as the memory that is `left`: of each partition half a block
-/// is empty, and what all of them could have held should not be most of what is spilled.
+/// is empty, and what all of them could have held should not be most of what is spilled; nor much of it where they
+/// must spill.
 fn block_bytes_where_it_fits(sorting: &Sorting, left: u64) -> u64 {
-    let differ = sorting.data_bytes.abs_diff(left) / (4 * sorting.partitions_wished as u64);
+    let part = if sorting.data_bytes > left { 16 } else { 4 };
+    let differ = sorting.data_bytes.abs_diff(left) / (part * sorting.partitions_wished as u64);
     let power = differ.checked_ilog2().map_or(0, |bits| 1u64 << bits);
     power.max(2 * BLOCK_BYTES_MIN)
 }
