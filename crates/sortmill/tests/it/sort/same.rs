@@ -76,7 +76,7 @@ fn disks_change_the_plan_and_not_the_output() {
         let case = Case {
             memory_bytes: 80 << 20,
             tuning: Tuning {
-                partition_count: Some(3),
+                partition_count: Some(1),
                 ..Tuning::default()
             },
             disk: Some(Figures {
