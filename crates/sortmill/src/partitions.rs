@@ -23,8 +23,9 @@ use crate::metrics::{self, Meter, Stage};
 use crate::order::Order;
 use crate::plan::Plan;
 use crate::queue::{Promise, Queue, Stop};
+use crate::spread::Spot;
 use crate::table::{Boundary, Table};
-use crate::temp::Temp;
+use crate::temps::Temps;
 
 /// A block on its way to the temporary file.
 pub struct SpillBlock {
@@ -32,8 +33,8 @@ pub struct SpillBlock {
     pub buffer: Buffer,
     /// What the block's header will say.
     pub header: Header,
-    /// Where in the temporary file it goes.
-    pub offset: u64,
+    /// Where among the temporary data it goes.
+    pub spot: Spot,
 }
 
 /// Where a full block is.
@@ -41,8 +42,8 @@ pub struct SpillBlock {
 pub enum Whereabouts {
     /// In memory.
     Memory(Arc<Buffer>),
-    /// In the temporary file, at this offset.
-    Disk(u64),
+    /// Among the temporary data on disk.
+    Disk(Spot),
 }
 
 /// A full block of a partition.
@@ -154,7 +155,7 @@ pub struct Partitions<'a> {
     pool: Pool,
     spills: Queue<SpillBlock>,
     stop: Stop,
-    temp: &'a Temp<'a>,
+    temps: &'a Temps<'a>,
     table: Promise<Arc<Table>>,
     list: RwLock<Vec<Arc<Partition>>>,
     /// Partition numbers in the order of their ranges, a divided one just below its halves.
@@ -179,7 +180,7 @@ impl<'a> Partitions<'a> {
         pool: Pool,
         spills: Queue<SpillBlock>,
         stop: Stop,
-        temp: &'a Temp<'a>,
+        temps: &'a Temps<'a>,
     ) -> Self {
         Self {
             plan,
@@ -187,7 +188,7 @@ impl<'a> Partitions<'a> {
             pool,
             spills,
             stop,
-            temp,
+            temps,
             table: Promise::default(),
             list: RwLock::new(Vec::new()),
             by_range: Mutex::new(Vec::new()),
@@ -335,14 +336,15 @@ impl<'a> Partitions<'a> {
     }
 
     /// Gives a block its place among the temporary data.
-    fn address(&self, partition: &Partition, header: Header, buffer: Buffer) -> SpillBlock {
+    fn address(&self, partition: &Partition, header: Header, buffer: Buffer) -> Result<SpillBlock> {
         let bytes = disk_bytes(&header) as u64;
+        let spot = self.temps.allocate(bytes, Some(partition.region))?;
         self.spilling.fetch_add(1, Ordering::SeqCst);
-        SpillBlock {
+        Ok(SpillBlock {
             buffer,
             header,
-            offset: self.temp.allocate(bytes, Some(partition.region)),
-        }
+            spot,
+        })
     }
 
     fn send(&self, full: Vec<SpillBlock>) -> Result<()> {
@@ -424,15 +426,15 @@ impl<'a> Partitions<'a> {
             let Some(_) = Arc::get_mut(buffer) else {
                 continue;
             };
-            let placeholder = Whereabouts::Disk(0);
+            let placeholder = Whereabouts::Disk(Spot::default());
             let Whereabouts::Memory(buffer) =
                 std::mem::replace(&mut block.whereabouts, placeholder)
             else {
                 unreachable!("it was in memory a moment ago");
             };
             let buffer = Arc::into_inner(buffer).expect("nobody else has a share in it");
-            let spill = self.address(partition, block.header, buffer);
-            block.whereabouts = Whereabouts::Disk(spill.offset);
+            let spill = self.address(partition, block.header, buffer)?;
+            block.whereabouts = Whereabouts::Disk(spill.spot);
             full.push(spill);
         }
         if full.is_empty() {
@@ -556,7 +558,7 @@ impl<'a> Partitions<'a> {
         let counts = Counts {
             evicted: self.evicted.load(Ordering::SeqCst),
             divided: self.divided.load(Ordering::SeqCst),
-            spilled_bytes: self.temp.given(),
+            spilled_bytes: self.temps.given_bytes(),
             records: contents.iter().map(|content| content.records).sum(),
             bytes: contents.iter().map(|content| content.bytes).sum(),
         };
@@ -567,7 +569,7 @@ impl<'a> Partitions<'a> {
     /// is free by then. A unit that will be merged needs, beside what it has in memory, as much as the largest one
     /// that is loaded.
     fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
-        if self.temp.given() == 0 {
+        if self.temps.given_bytes() == 0 {
             return Ok(());
         }
         let counts = |id: &u32| {
@@ -633,13 +635,13 @@ fn rows_bytes(batch: &Batch<'_>, rows: &[u32]) -> u64 {
 
 /// The error of a temporary block that did not come back as it was written.
 #[must_use]
-pub fn damaged(path: &std::path::Path, offset: u64, why: sortmill_io::frame::Damage) -> Error {
+pub fn damaged(temps: &Temps<'_>, spot: Spot, why: sortmill_io::frame::Damage) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         "reading back temporary data",
         why.to_string(),
     )
-    .at(path)
-    .offset(offset)
+    .at(&temps.path(spot.folder))
+    .offset(spot.offset)
     .hint("The device did not return what was written to it. Nothing of it was used and no output was made; choose another folder with --temp.")
 }

@@ -70,7 +70,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         shared.block_pool.clone(),
         spills.clone(),
         stop.clone(),
-        shared.temp,
+        shared.temps,
     );
     let table = partitions.table();
     {
@@ -100,6 +100,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                         pool: &shared.chunk_pool,
                         chunks: &chunks,
                         stop,
+                        side_by_side: true,
                         as_of_start: shared.job.as_of_start,
                         skip_bad: shared.job.skip_bad,
                         watcher: (sampled_in_passing && wants_table)
@@ -130,10 +131,9 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             let mut meter = shared.meter("spill", &[Stage::Spill], began_ns);
             let spiller = Spiller {
                 os,
-                open: &|| shared.temp.spill_file(),
+                temps: shared.temps,
                 blocks: &spills,
                 written: &|| partitions.spilled(),
-                depth: plan.block_depth,
                 stop,
             };
             let result = guarded(stop, || match shared.job.reaches(Stage::Spill) {
@@ -438,13 +438,13 @@ fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
     boundaries.extend(asked.map(|key| Boundary { key, chunk: 0 }));
     boundaries.sort_unstable();
     boundaries.dedup();
-    if let Some(input_bytes) = plan.input_bytes.filter(|_| shared.temp.lies_in_output()) {
+    if let Some(input_bytes) = plan.input_bytes.filter(|_| shared.temps.lies_in_output()) {
         let shares = match sample.is_empty() {
             true => vec![1; boundaries.len() + 1],
             false => sample.shares(&boundaries),
         };
         let regions = Regions::new(&shares, input_bytes, plan.block_bytes);
-        shared.temp.divide(regions);
+        shared.temps.divide(regions);
     }
     partitions.begin(Table::range(&plan.order, boundaries));
 }

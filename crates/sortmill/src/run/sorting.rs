@@ -137,11 +137,11 @@ pub fn sort(
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
-    let lead = match shared.temp.lies_in_output() {
+    let lead = match shared.temps.lies_in_output() {
         true => Lead::new(&units, plan.block_count, |unit| is_too_large(shared, unit)),
         false => Lead::default(),
     };
-    let moves = relocate::moves(shared, &units, &lead.move_below);
+    let moves = relocate::moves(shared, &units, &lead.move_below)?;
     let moved_bytes = relocate::moved_bytes(&moves);
     expected::sort(shared, &units, distributed.bytes, moved_bytes, target);
     relocate::relocate(shared, &mut units, &moves)?;
@@ -157,12 +157,7 @@ pub fn sort(
             row.as_ref().inspect(|row| row.abort());
         });
     }
-    let spilled = units
-        .iter()
-        .flat_map(Unit::blocks)
-        .any(|block| matches!(block.whereabouts, Whereabouts::Disk(_)));
-    let needs_file = spilled || units.iter().any(|unit| is_too_large(shared, unit));
-    let file = needs_file.then(|| shared.temp.spill_file()).transpose()?;
+    let files = shared.temps.files();
     // Without a target units are gathered as into a file: side by side.
     let is_file = !matches!(target, Some(Target::Stream(_)));
     let output = Output {
@@ -187,12 +182,12 @@ pub fn sort(
         let loader = spawn(threads, "load", || {
             let mut meter = shared.meter("load", &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
-                let done = load_all(&phase, units, file.as_ref(), &loaded, &mut meter)?;
-                drop(file);
+                let done = load_all(&phase, units, &files, &loaded, &mut meter)?;
+                drop(files);
                 // The probe of a long job writes to it; some of the job is still to come.
                 let so_far_ns = os.now_ns() - shared.began_ns;
                 if !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
-                    shared.temp.remove_spill();
+                    shared.temps.remove_spilled();
                 }
                 meter.lap(Stage::Load, State::Work);
                 Ok(done)
@@ -284,27 +279,19 @@ fn is_fragment(block: &Block) -> bool {
 fn load_all(
     phase: &Phase<'_>,
     units: Vec<Unit>,
-    file: Option<&Arc<File>>,
+    files: &[Option<Arc<File>>],
     loaded: &Queue<LoadedUnit>,
     meter: &mut Meter<'_>,
 ) -> Result<Done> {
-    let Shared { plan, os, stop, .. } = *phase.shared;
+    let Shared { os, stop, .. } = *phase.shared;
     let pool = &phase.shared.block_pool;
-    let mut loader = Loader::new(
-        os,
-        plan.block_depth,
-        pool,
-        file,
-        loaded,
-        &phase.places,
-        stop,
-    )?;
+    let depths = phase.shared.temps.depths();
+    let mut loader = Loader::new(os, &depths, pool, files, loaded, &phase.places, stop)?;
     let mut done = Done::default();
     for (number, unit) in units.into_iter().enumerate() {
         if is_too_large(phase.shared, &unit) {
             loader.settle(meter)?;
-            let file = file.expect("units that are merged have a file");
-            merge_unit(phase, number, unit, file, meter, &mut done)?;
+            merge_unit(phase, number, unit, meter, &mut done)?;
         } else {
             loader.load(number, unit, meter)?;
         }
@@ -398,7 +385,7 @@ fn lay_out<'b>(
         .map(|block| Framed {
             header: block.header,
             bytes: &block.buffer,
-            unchecked: block.offset.is_some(),
+            unchecked: block.spot.is_some(),
         })
         .collect();
     let framed = border::blocks(phase.shared.job, plan.order.format(), framed);
@@ -407,8 +394,8 @@ fn lay_out<'b>(
         .as_ref()
         .map(|(from, to)| (from.as_ref(), to.as_ref()));
     Slab::lay_out(&plan.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
-        let offset = blocks[wrong.block].offset.unwrap_or(0);
-        damaged(&phase.shared.temp.spill_path(), offset, wrong.why)
+        let spot = blocks[wrong.block].spot.unwrap_or_default();
+        damaged(phase.shared.temps, spot, wrong.why)
     })
 }
 
@@ -582,22 +569,20 @@ fn merge_unit(
     phase: &Phase<'_>,
     number: usize,
     unit: Unit,
-    file: &Arc<File>,
     meter: &mut Meter<'_>,
     done: &mut Done,
 ) -> Result<()> {
     let Shared { plan, os, stop, .. } = *phase.shared;
-    let mut ring = os
-        .ring(1)
-        .map_err(|error| Error::io("starting to read", &file.path, &error))?;
-    let allocate = |bytes| phase.shared.temp.allocate(bytes, None);
+    let ring = os.ring(1);
+    let wrong =
+        |error: std::io::Error| Error::new(ErrorKind::Io, "starting to merge", error.to_string());
+    let mut ring = ring.map_err(wrong)?;
     let mut device = Device {
         ring: &mut *ring,
-        file,
+        temps: phase.shared.temps,
         pool: &phase.shared.block_pool,
         stop,
         job: phase.shared.number,
-        allocate: &allocate,
         run_count: &phase.run_count,
         written_bytes: 0,
         read_bytes: 0,
@@ -676,12 +661,12 @@ fn make_runs(
                 Whereabouts::Memory(buffer) => LoadedBlock {
                     header: block.header,
                     buffer,
-                    offset: None,
+                    spot: None,
                 },
-                Whereabouts::Disk(offset) => LoadedBlock {
+                Whereabouts::Disk(spot) => LoadedBlock {
                     header: block.header,
-                    buffer: Arc::new(device.read(&block.header, offset, meter)?),
-                    offset: Some(offset),
+                    buffer: Arc::new(device.read(&block.header, spot, meter)?),
+                    spot: Some(spot),
                 },
             });
         }
