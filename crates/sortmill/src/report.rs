@@ -484,8 +484,8 @@ impl Report {
             );
         }
         let in_folders: u64 = self.temp_folders.iter().map(|folder| folder.bytes).sum();
-        for TempBytes { path, bytes } in &self.temp_folders {
-            let share = text::percent(*bytes as f64 / in_folders.max(1) as f64);
+        for TempBytes { path, bytes } in self.temp_folders.iter().filter(|_| in_folders > 0) {
+            let share = text::percent(*bytes as f64 / in_folders as f64);
             let _ = writeln!(
                 out,
                 "  temporary files in {path}: {}, {share}",

@@ -497,7 +497,10 @@ fn sort_inner(
             commit_ns: committed_ns - sorted_ns,
         })
     });
-    let temp_folders = temps.report();
+    let temp_folders = match job.reaches(Stage::Spill) {
+        true => temps.report(),
+        false => Vec::new(),
+    };
     temps.remove();
     expected::enter(job, progress::Phase::Done, os);
     // What the probe took is not the job's.

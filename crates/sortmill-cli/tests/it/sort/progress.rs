@@ -459,7 +459,7 @@ fn a_program_follows_a_generator() {
     let scratch = Scratch::new("progress-gen");
     for line in [
         "records 123_457 {}out",
-        "records 123_457 --files 5 {}parts",
+        "records --files 5 123_457 {}parts",
         "records 123_457 -",
     ] {
         let mut command = Command::new(PROGRAM);
