@@ -107,8 +107,10 @@ impl<'a> Temp<'a> {
         Ok(())
     }
 
-    /// Puts temporary data into the space of the output `file`, which is written over them.
-    pub fn lie_in_output(&self, file: Arc<File>) {
+    /// Puts temporary data into the space of the output `file`, which is written over them: behind it, until
+    /// [`Temp::divide`] gives each slot its part.
+    pub fn lie_in_output(&self, file: Arc<File>, regions: Regions) {
+        *lock(&self.regions) = Some(regions);
         *lock(&self.output_file) = Some(file);
     }
 
@@ -118,9 +120,11 @@ impl<'a> Temp<'a> {
         lock(&self.output_file).is_some()
     }
 
-    /// Gives each slot its part of the output's space, before anything is given out.
-    pub fn divide(&self, regions: Regions) {
-        *lock(&self.regions) = Some(regions);
+    /// Gives each slot its part of the output's space, by its share of a sample.
+    pub fn divide(&self, shares: &[u64]) {
+        if let Some(regions) = &mut *lock(&self.regions) {
+            regions.divide(shares);
+        }
     }
 
     /// The file with temporary data: one of its own, made if it is not there yet, or the output's.

@@ -20,7 +20,7 @@ pub struct Spiller<'a> {
     pub open: &'a dyn Fn() -> Result<Arc<File>>,
     /// What is to be written.
     pub blocks: &'a Queue<SpillBlock>,
-    /// Told of each block whose memory is free again.
+    /// Told of each block whose memory is about to be free again.
     pub written: &'a dyn Fn(),
     /// Writes in flight.
     pub depth: usize,
@@ -76,8 +76,9 @@ pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<u64> {
                 let result = done.result;
                 let written = done.op.range.len() as u64;
                 let (path, offset) = (done.op.file.path.clone(), done.op.offset);
-                drop(done.op.buffer);
+                // In this order no block is ever counted twice.
                 (spiller.written)();
+                drop(done.op.buffer);
                 result.map_err(|error| {
                     Error::io("writing temporary data", &path, &error).offset(offset)
                 })?;
