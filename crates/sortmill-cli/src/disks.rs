@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use sortmill::disk::{DiskReport, Known, STALE_AFTER_DAYS};
+use sortmill::disk::{DiskReport, Figures, Known, STALE_AFTER_DAYS};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::Os;
 
@@ -18,6 +18,14 @@ pub fn known(os: &dyn Os, path: &Path) -> Option<Known> {
     let file = folder()?.join(file_name(&format!("{:016x}", file_system.id)));
     let kept: DiskReport = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
     kept.known(&file_system, now_s())
+}
+
+/// The figures to plan with, if there are any.
+pub fn figures(known: &Option<Known>) -> Option<Figures> {
+    match known {
+        Some(Known::Figures(figures)) => Some(figures.clone()),
+        Some(Known::OtherDevice(_)) | None => None,
+    }
 }
 
 /// What to do about it, as lines that follow the plan; none if it is as it should be.

@@ -29,9 +29,9 @@ pub struct Doctor {
     #[arg(value_name = "DIR")]
     folders: Vec<PathBuf>,
 
-    /// Folder for temporary files. Default: as `sort` chooses it
+    /// Folder for temporary files, or several, each with a --temp of its own. Default: as `sort` chooses it
     #[arg(short = 'T', long, value_name = "DIR")]
-    temp: Option<PathBuf>,
+    temp: Vec<PathBuf>,
 
     /// The output: whether it shares a disk with temporary files
     #[arg(short, long, value_name = "FILE")]
@@ -74,7 +74,7 @@ impl Doctor {
             _ => Output::Stdout,
         };
         let mut job = Job::new(Vec::new(), output, Format::Lines);
-        job.temp.clone_from(&self.temp);
+        job.temps.clone_from(&self.temp);
         let job = run::folders(&job, &os)?;
         let mut found: Vec<Folder> = Vec::new();
         let mut look_at = |path: &Path, is_temp: bool, is_output: bool| {
@@ -96,7 +96,9 @@ impl Doctor {
                 }),
             }
         };
-        look_at(&job.temp, true, false);
+        for temp in &job.temps {
+            look_at(temp, true, false);
+        }
         if let Some(output) = &job.output {
             look_at(output, false, true);
         }

@@ -9,16 +9,19 @@ mod kinds;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Subcommand;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::generate::data::Data;
 use sortmill::generate::{Amount, FILES_MAX, GenReport, Generate, Out, THREADS_MAX, generate};
 use sortmill::io::Os;
+use sortmill::job;
 use sortmill::queue::Stop;
 use sortmill::text;
 
 use crate::common::{Machine, stop_on_signals};
+use crate::progress;
 use crate::size::{self, Size};
 
 /// A kind of data.
@@ -83,6 +86,9 @@ pub struct Output {
 
     #[command(flatten)]
     pub machine: Machine,
+
+    #[command(flatten)]
+    pub progress: progress::Flag,
 
     /// Say how much was written and how fast, even if standard error is not a terminal
     #[arg(long, short)]
@@ -152,14 +158,17 @@ impl Output {
         let (out, threads) = (self.out()?, self.threads(os.machine().cores));
         let stop = stop_on_signals();
         let (data, amount) = make(self.amount(), threads, &stop)?;
+        let shown = self.progress.shown(false, &[], output_of(&out).as_ref());
         let job = Generate {
             data: &data,
             amount,
             threads,
             out,
             checksum,
+            progress: shown.as_ref().map(|_| Arc::default()),
         };
-        let report = generate(&job, &os, &stop)?;
+        let work = || generate(&job, &os, &stop);
+        let report = progress::show(shown, job.progress.as_ref(), &os, &stop, work)?;
         let mut stderr = std::io::stderr();
         let words = self.words(&report, stderr.is_terminal());
         // The records are where they belong, whether or not anybody can be told.
@@ -181,6 +190,15 @@ impl Output {
             words += &format!("{} records, {size} in {time}, {rate}\n", report.records);
         }
         words
+    }
+}
+
+/// Where records may appear on a terminal; `None` for files in a folder.
+fn output_of(out: &Out) -> Option<job::Output> {
+    match out {
+        Out::Stdout => Some(job::Output::Stdout),
+        Out::File(path) => Some(job::Output::Path(path.clone())),
+        Out::Directory { .. } => None,
     }
 }
 

@@ -22,10 +22,10 @@ use sortmill::text;
 use crate::common::say;
 
 /// The flag that several commands have.
-#[derive(Args)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Flag {
     /// Show how far the job is, on stderr: `auto` redraws a line on a terminal and shows nothing elsewhere,
-    /// `plain` writes a line now and then, `json` one object a line. Default: auto; none with -q
+    /// `plain` writes a line now and then, `json` one object a line. Default: auto; none where -q is given
     #[arg(long, value_name = "HOW", value_enum)]
     progress: Option<How>,
 }
@@ -288,7 +288,9 @@ fn pieces(snapshot: &Snapshot, rates: &Rates) -> Vec<String> {
         pieces.push(format!("{} left", text::about(left_ns)));
     }
     if rates.ns > 0 {
-        pieces.push(format!("read {}", text::rate(rates.read_bytes, rates.ns)));
+        if snapshot.phase != Phase::Generate {
+            pieces.push(format!("read {}", text::rate(rates.read_bytes, rates.ns)));
+        }
         pieces.push(format!(
             "written {}",
             text::rate(rates.written_bytes, rates.ns)

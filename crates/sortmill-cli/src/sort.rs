@@ -13,7 +13,7 @@ use sortmill::io::Os;
 use sortmill::job::{Boundaries, Job, Output, UNTIL_STAGES};
 use sortmill::metrics::Stage;
 use sortmill::parts::{PartCut, PartName, Parts};
-use sortmill::report::plan_lines;
+use sortmill::report::{plan_lines, temp_lines};
 use sortmill::run;
 
 use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals};
@@ -73,12 +73,13 @@ pub struct Sort {
     #[arg(short = 'S', long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<Size>,
 
-    /// Folder for temporary files. Default: $TMPDIR unless that is in memory, else the output's folder
+    /// Folder for temporary files. Several, each with a --temp of its own, are used at once: temporary data are spread
+    /// over them by speed and free space. Default: $TMPDIR unless that is in memory, else the output's folder
     #[arg(short = 'T', long, value_name = "DIR")]
-    temp: Option<PathBuf>,
+    temp: Vec<PathBuf>,
 
-    /// Keep temporary data in a file of their own. Default: on the output's file system they lie in the
-    /// output's space, which is written over them
+    /// Keep temporary data in a file of their own. Default: with one folder on the output's file system they lie in
+    /// the output's space, which is written over them
     #[arg(long)]
     temp_apart: bool,
 
@@ -149,18 +150,14 @@ impl Sort {
         let os = self.machine.open()?;
         let mut job = self.job(&os);
         let stop = stop_on_signals();
-        let temp = run::folders(&job, &os)?.temp;
-        let known = disks::known(&os, &temp);
-        if let Some(Known::Figures(figures)) = &known {
-            job.disk = Some(figures.clone());
-        }
+        let temps = run::folders(&job, &os)?.temps;
+        let known: Vec<Option<Known>> = temps.iter().map(|temp| disks::known(&os, temp)).collect();
+        job.disks = known.iter().map(disks::figures).collect();
         let prepared = run::prepare(&job, &os)?;
-        let plan = format!(
-            "{}temporary folder {}\n{}",
-            plan_lines(&prepared.plan),
-            prepared.temp.display(),
-            disks::advice(known.as_ref(), &os, &temp)
-        );
+        let mut plan = plan_lines(&prepared.plan) + &temp_lines(&prepared.temps);
+        for (known, temp) in known.iter().zip(&temps) {
+            plan += &disks::advice(known.as_ref(), &os, temp);
+        }
         if self.dry_run {
             print(&plan)?;
             return Ok(ExitCode::SUCCESS);
@@ -214,7 +211,7 @@ impl Sort {
         job.keys.clone_from(&self.shape.keys);
         job.boundaries.clone_from(&self.boundaries);
         job.memory_bytes = self.memory.map(|size| size.of(total));
-        job.temp.clone_from(&self.temp);
+        job.temps.clone_from(&self.temp);
         job.temp_apart = self.temp_apart;
         job.threads = self.threads.map(usize::from);
         job.verify = match (self.verify, self.no_verify) {

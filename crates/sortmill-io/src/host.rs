@@ -160,11 +160,11 @@ impl Os for Host {
         if self.uring { "io_uring" } else { "posix" }
     }
 
-    fn ring(&self, depth: usize) -> io::Result<Box<dyn Ring>> {
+    fn ring_over(&self, depth: usize, device_count: usize) -> io::Result<Box<dyn Ring>> {
         if self.uring {
             Ok(Box::new(uring_ring(depth)?))
         } else {
-            Ok(Box::new(PosixRing::new(depth)))
+            Ok(Box::new(PosixRing::new(depth, device_count)))
         }
     }
 

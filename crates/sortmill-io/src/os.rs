@@ -146,11 +146,19 @@ pub struct FileSystem {
 pub trait Os: Send + Sync {
     /// The back end's name for reports: `io_uring`, `posix` or `sim`.
     fn name(&self) -> &'static str;
-    /// A ring for `depth` operations in flight.
+    /// A ring for `depth` operations in flight, on files of one device.
     ///
     /// # Errors
     /// When the kernel refuses another ring or thread.
-    fn ring(&self, depth: usize) -> io::Result<Box<dyn Ring>>;
+    fn ring(&self, depth: usize) -> io::Result<Box<dyn Ring>> {
+        self.ring_over(depth, 1)
+    }
+    /// A ring for `depth` operations in flight on files of `device_count` devices together: none of these waits
+    /// for another.
+    ///
+    /// # Errors
+    /// As [`Os::ring`].
+    fn ring_over(&self, depth: usize, device_count: usize) -> io::Result<Box<dyn Ring>>;
 
     /// Opens an existing file for reading. Falls back to the page cache where direct I/O is refused.
     ///

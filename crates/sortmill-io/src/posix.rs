@@ -1,11 +1,13 @@
 //! The ring over threads with `pread` and `pwrite`: for kernels and containers without io_uring.
 //!
-//! The same results as [`crate::uring`], at the price of a few more threads.
+//! The same results as [`crate::uring`], at the price of a few more threads. Where the files lie on several
+//! devices there are as many more, and one file keeps no more of them busy than it would alone, so that a slow
+//! device does not keep a fast one waiting.
 
 use std::collections::VecDeque;
 use std::io;
 
-use crate::os::{Done, Handle, Next, Op, OpKind, Ring, after_transfer};
+use crate::os::{Done, File, Handle, Next, Op, OpKind, Ring, after_transfer};
 use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn_owned, wait};
 
 pub struct PosixRing {
@@ -23,21 +25,44 @@ struct Shared {
 #[derive(Default)]
 struct State {
     asked: VecDeque<Op>,
+    /// The file of each transfer that a thread is at.
+    busy: Vec<Arc<File>>,
     finished: VecDeque<Done>,
     closed: bool,
+}
+
+impl State {
+    /// The first transfer whose file does not keep its threads busy already.
+    fn next(&mut self) -> Option<Op> {
+        let has_room = |op: &Op| {
+            let same = self.busy.iter().filter(|file| Arc::ptr_eq(file, &op.file));
+            same.count() < THREAD_COUNT_MAX
+        };
+        let at = self.asked.iter().position(has_room)?;
+        let op = self.asked.remove(at)?;
+        self.busy.push(Arc::clone(&op.file));
+        Some(op)
+    }
+
+    fn ended(&mut self, done: Done) {
+        let same = |file: &Arc<File>| Arc::ptr_eq(file, &done.op.file);
+        let at = self.busy.iter().position(same);
+        self.busy.swap_remove(at.expect("it was begun"));
+        self.finished.push_back(done);
+    }
 }
 
 /// More threads than this have not made any device faster.
 const THREAD_COUNT_MAX: usize = 4;
 
 impl PosixRing {
-    pub fn new(depth: usize) -> Self {
+    pub fn new(depth: usize, device_count: usize) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::default()),
             asked: Condvar::new(),
             finished: Condvar::new(),
         });
-        let threads = (0..depth.clamp(1, THREAD_COUNT_MAX))
+        let threads = (0..depth.clamp(1, THREAD_COUNT_MAX * device_count))
             .map(|number| {
                 let shared = Arc::clone(&shared);
                 spawn_owned(&format!("posix-io-{number}"), move || serve(&shared))
@@ -55,7 +80,7 @@ fn serve(shared: &Shared) {
     loop {
         let mut state = lock(&shared.state);
         let op = loop {
-            if let Some(op) = state.asked.pop_front() {
+            if let Some(op) = state.next() {
                 break op;
             }
             if state.closed {
@@ -65,7 +90,7 @@ fn serve(shared: &Shared) {
         };
         drop(state);
         let done = transfer(op);
-        lock(&shared.state).finished.push_back(done);
+        lock(&shared.state).ended(done);
         shared.finished.notify_one();
     }
 }

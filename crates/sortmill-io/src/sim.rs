@@ -59,6 +59,8 @@ struct State {
     fault: Option<Fault>,
     struck: Option<Struck>,
     space_bytes: u64,
+    /// Folders that are disks of their own, and how many bytes each may hold.
+    disks: Vec<(PathBuf, u64)>,
     random: u64,
     clock_ns: u64,
     file_count: u64,
@@ -99,6 +101,7 @@ impl Sim {
                 fault: None,
                 struck: None,
                 space_bytes: u64::MAX / 4,
+                disks: Vec::new(),
                 random: seed,
                 clock_ns: 0,
                 file_count: 2,
@@ -133,7 +136,14 @@ impl Sim {
         lock(&self.state).operation_count
     }
 
-    /// How many bytes all files together may hold.
+    /// Makes a folder that is a disk of its own: its files may hold so many bytes together. Without an operation.
+    pub fn put_disk(&self, path: impl AsRef<Path>, space_bytes: u64) {
+        let mut state = lock(&self.state);
+        state.folders.push(path.as_ref().to_owned());
+        state.disks.push((path.as_ref().to_owned(), space_bytes));
+    }
+
+    /// How many bytes all files together may hold, but for those on disks of their own.
     pub fn set_space(&self, bytes: u64) {
         lock(&self.state).space_bytes = bytes;
     }
@@ -242,21 +252,28 @@ impl Sim {
         file.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn space_left(&self) -> u64 {
+    /// Bytes that the disk of `path` still takes.
+    fn space_left(&self, path: &Path) -> u64 {
         let state = lock(&self.state);
-        let used: usize = state
-            .files
-            .values()
-            .map(|file| lock(&file.state).bytes.len())
-            .sum();
-        state.space_bytes.saturating_sub(used as u64)
+        let disk = state.disk(path);
+        let files = state.files.iter();
+        let there = files.filter(|(path, _)| state.disk(path) == disk);
+        let used: usize = there.map(|(_, file)| lock(&file.state).bytes.len()).sum();
+        let space_bytes = disk.map_or(state.space_bytes, |disk| state.disks[disk].1);
+        space_bytes.saturating_sub(used as u64)
     }
 
-    /// Writes `from` at `offset` of the file, as far as there is space.
-    fn write(&self, file: &SimFile, offset: usize, from: &[u8]) -> io::Result<()> {
+    /// What the file at `path` is.
+    fn meta_of(&self, file: &SimFile, path: &Path) -> Meta {
+        let disk = lock(&self.state).disk(path);
+        meta_of(file, disk.map_or(0, |disk| disk as u64 + 2))
+    }
+
+    /// Writes `from` at `offset` of the file at `path`, as far as there is space.
+    fn write(&self, file: &SimFile, path: &Path, offset: usize, from: &[u8]) -> io::Result<()> {
         let end = offset + from.len();
         let grown = end.saturating_sub(lock(&file.state).bytes.len());
-        if grown as u64 > self.space_left() {
+        if grown as u64 > self.space_left(path) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         let now = self.tick();
@@ -313,7 +330,7 @@ impl Sim {
                 if !matches!(verdict, Verdict::Lie) {
                     let mut bytes = op.buffer[range.clone()].to_vec();
                     flip(&mut bytes);
-                    self.write(&file, offset, &bytes)?;
+                    self.write(&file, &path, offset, &bytes)?;
                 }
                 Ok(range.len())
             }
@@ -338,6 +355,12 @@ impl State {
         self.files = files.map(|(path, file)| (new_name(path), file)).collect();
         let folders = std::mem::take(&mut self.folders).into_iter();
         self.folders = folders.map(new_name).collect();
+    }
+
+    /// The number of the disk of its own that `path` lies on, if it is one.
+    fn disk(&self, path: &Path) -> Option<usize> {
+        let mut disks = self.disks.iter();
+        disks.position(|(folder, _)| path.starts_with(folder))
     }
 
     fn add(&mut self, path: &Path) -> Arc<SimFile> {
@@ -379,7 +402,7 @@ fn opened(file: Arc<SimFile>, path: &Path, access: Access) -> File {
     }
 }
 
-fn meta_of(file: &SimFile) -> Meta {
+fn meta_of(file: &SimFile, device: u64) -> Meta {
     let contents = lock(&file.state);
     let kind = if file.number < 2 {
         Kind::Stream
@@ -390,7 +413,7 @@ fn meta_of(file: &SimFile) -> Meta {
         kind,
         bytes: contents.bytes.len() as u64,
         changed_ns: contents.changed_ns,
-        identity: (0, file.number),
+        identity: (device, file.number),
         mode: 0o644,
         owner: (0, 0),
     }
@@ -439,7 +462,7 @@ impl Os for Sim {
         "sim"
     }
 
-    fn ring(&self, _depth: usize) -> io::Result<Box<dyn Ring>> {
+    fn ring_over(&self, _depth: usize, _device_count: usize) -> io::Result<Box<dyn Ring>> {
         self.operation("ring", Path::new(""), None)?;
         Ok(Box::new(SimRing {
             sim: self.clone(),
@@ -520,26 +543,24 @@ impl Os for Sim {
 
     fn meta(&self, file: &File) -> io::Result<Meta> {
         self.operation("meta", &file.path, None)?;
-        Ok(meta_of(handle(file)))
+        Ok(self.meta_of(handle(file), &file.path))
     }
 
     fn meta_at(&self, path: &Path) -> io::Result<Meta> {
         self.operation("meta_at", path, None)?;
-        if lock(&self.state)
-            .folders
-            .iter()
-            .any(|folder| folder == path)
-        {
+        let state = lock(&self.state);
+        if state.folders.iter().any(|folder| folder == path) {
             return Ok(Meta {
                 kind: Kind::Directory,
                 bytes: 0,
                 changed_ns: 0,
-                identity: (1, 0),
+                identity: (state.disk(path).map_or(1, |disk| disk as u64 + 2), 0),
                 mode: 0o755,
                 owner: (0, 0),
             });
         }
-        Ok(meta_of(&*self.open_file(path)?))
+        drop(state);
+        Ok(self.meta_of(&*self.open_file(path)?, path))
     }
 
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
@@ -553,7 +574,7 @@ impl Os for Sim {
     fn reserve(&self, file: &File, bytes: u64) -> io::Result<()> {
         self.operation("reserve", &file.path, None)?;
         let have = lock(&handle(file).state).bytes.len() as u64;
-        if bytes.saturating_sub(have) > self.space_left() {
+        if bytes.saturating_sub(have) > self.space_left(&file.path) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         let mut contents = lock(&handle(file).state);
@@ -660,14 +681,16 @@ impl Os for Sim {
 
     fn space_free(&self, path: &Path) -> io::Result<u64> {
         self.operation("space_free", path, None)?;
-        Ok(self.space_left())
+        Ok(self.space_left(path))
     }
 
     fn file_system(&self, path: &Path) -> io::Result<FileSystem> {
         self.operation("file_system", path, None)?;
+        let state = lock(&self.state);
+        let disk = state.disk(path);
         Ok(FileSystem {
-            id: 1,
-            bytes_total: lock(&self.state).space_bytes,
+            id: disk.map_or(1, |disk| disk as u64 + 2),
+            bytes_total: disk.map_or(state.space_bytes, |disk| state.disks[disk].1),
             device: "sim".into(),
         })
     }

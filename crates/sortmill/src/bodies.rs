@@ -11,13 +11,15 @@ use std::collections::{BTreeMap, VecDeque};
 use sortmill_io::frame::{HEADER_BYTES, Header};
 use sortmill_io::os::Done;
 use sortmill_io::sync::{Arc, Mutex, RwLock, lock};
-use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring};
+use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::long::{Item, Stub};
 use crate::metrics::{Meter, Stage, State};
 use crate::order::{Format, KV_HEADER_BYTES, Order};
 use crate::partitions::{Block, SpillBlock, Whereabouts, damaged};
+use crate::spread::Spot;
+use crate::temps::Temps;
 
 /// The partition number that marks a block as part of a body; the body's own number is added.
 const BODY: u32 = 1 << 30;
@@ -77,12 +79,17 @@ impl Bodies {
     }
 
     /// Takes the oldest block that is in memory out of it: `address` says where it goes.
+    ///
+    /// # Errors
+    /// What `address` answers.
     pub fn evict_oldest(
         &self,
-        address: impl Fn(Header, Buffer) -> SpillBlock,
-    ) -> Option<SpillBlock> {
+        address: impl Fn(Header, Buffer) -> Result<SpillBlock>,
+    ) -> Result<Option<SpillBlock>> {
         loop {
-            let (number, index) = lock(&self.waiting).pop_front()?;
+            let Some((number, index)) = lock(&self.waiting).pop_front() else {
+                return Ok(None);
+            };
             let body = self.get(number);
             let mut blocks = lock(&body.blocks);
             // A body that was not wanted is empty.
@@ -150,8 +157,8 @@ pub struct Means<'a> {
     pub os: &'a dyn Os,
     /// What is read.
     pub bodies: &'a Bodies,
-    /// The temporary file, if anything was spilled.
-    pub file: Option<&'a Arc<File>>,
+    /// Where those lie that were evicted.
+    pub temps: &'a Temps<'a>,
     /// The order of the records.
     pub order: &'a Order,
     /// The order of what stands for them.
@@ -188,11 +195,11 @@ impl<'a> BodyReader<'a> {
         if blocks.is_empty() {
             return Err(lost("a record came out twice"));
         }
-        let mut ahead: VecDeque<(usize, Header, u64)> = blocks
+        let mut ahead: VecDeque<(usize, Header, Spot)> = blocks
             .iter()
             .enumerate()
             .filter_map(|(index, block)| match block.whereabouts {
-                Whereabouts::Disk(offset) => Some((index, block.header, offset)),
+                Whereabouts::Disk(spot) => Some((index, block.header, spot)),
                 Whereabouts::Memory(_) => None,
             })
             .collect();
@@ -202,7 +209,7 @@ impl<'a> BodyReader<'a> {
                 Whereabouts::Memory(buffer) => {
                     Payload::Kept(buffer, block.header.payload_bytes as usize)
                 }
-                Whereabouts::Disk(offset) => {
+                Whereabouts::Disk(spot) => {
                     let buffer = loop {
                         self.submit_some(&mut ahead, meter)?;
                         if let Some(buffer) = landed.remove(&index) {
@@ -211,7 +218,7 @@ impl<'a> BodyReader<'a> {
                         let (index, buffer) = self.land(stage, meter)?;
                         landed.insert(index, buffer);
                     };
-                    self.open(block.header, offset, buffer)?
+                    self.open(block.header, spot, buffer)?
                 }
             };
             if index == 0 && !self.begins_as(stub, &payload) {
@@ -325,11 +332,11 @@ impl<'a> BodyReader<'a> {
             Whereabouts::Memory(buffer) => {
                 Ok(Payload::Kept(buffer, block.header.payload_bytes as usize))
             }
-            Whereabouts::Disk(offset) => {
-                let mut one = VecDeque::from([(index, block.header, offset)]);
+            Whereabouts::Disk(spot) => {
+                let mut one = VecDeque::from([(index, block.header, spot)]);
                 self.submit_some(&mut one, meter)?;
                 let (_, buffer) = self.land(stage, meter)?;
-                self.open(block.header, offset, buffer)
+                self.open(block.header, spot, buffer)
             }
         }
     }
@@ -337,29 +344,31 @@ impl<'a> BodyReader<'a> {
     /// Starts as many reads as there is memory for.
     fn submit_some(
         &mut self,
-        ahead: &mut VecDeque<(usize, Header, u64)>,
+        ahead: &mut VecDeque<(usize, Header, Spot)>,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         if ahead.is_empty() {
             return Ok(());
         }
-        let file = self.means.file.expect("blocks on disk have a file");
         if self.way.is_none() {
-            let wrong = |error| Error::io("starting to read", &file.path, &error);
+            let wrong = |error: std::io::Error| {
+                let doing = "starting to read long records";
+                Error::new(ErrorKind::Io, doing, error.to_string())
+            };
             let pool = Pool::new(self.means.depth, self.means.block_bytes).map_err(wrong)?;
             let ring = self.means.os.ring(self.means.depth).map_err(wrong)?;
             self.way = Some((pool, ring));
         }
         let (pool, ring) = self.way.as_mut().expect("just made");
-        while let Some(&(index, header, offset)) = ahead.front()
+        while let Some(&(index, header, spot)) = ahead.front()
             && let Some(buffer) = pool.try_take()
         {
             ahead.pop_front();
             let bytes = crate::block::disk_bytes(&header);
             ring.submit(Op {
                 kind: OpKind::Read,
-                file: Arc::clone(file),
-                offset,
+                file: self.means.temps.file(spot.folder)?,
+                offset: spot.offset,
                 buffer,
                 range: 0..bytes,
                 tag: index as u64,
@@ -388,9 +397,8 @@ impl<'a> BodyReader<'a> {
         Ok((op.tag as usize, buffer))
     }
 
-    fn open(&self, header: Header, offset: u64, buffer: Buffer) -> Result<Payload> {
-        let path = &self.means.file.expect("blocks on disk have a file").path;
-        Header::open(&buffer, &header).map_err(|why| damaged(path, offset, why))?;
+    fn open(&self, header: Header, spot: Spot, buffer: Buffer) -> Result<Payload> {
+        Header::open(&buffer, &header).map_err(|why| damaged(self.means.temps, spot, why))?;
         Ok(Payload::Read(buffer, header.payload_bytes as usize))
     }
 

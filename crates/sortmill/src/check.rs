@@ -285,6 +285,7 @@ impl Walk<'_> {
                 pool: self.pool,
                 chunks: &work.chunks,
                 stop,
+                side_by_side: false,
                 as_of_start: false,
                 skip_bad: 0,
                 watcher: None,

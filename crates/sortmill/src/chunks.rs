@@ -2,7 +2,8 @@
 //!
 //! Chunks are cut at fixed offsets of each input and numbered in input order before anything is read,
 //! never by memory, threads or arrival, so that a record's place, (chunk, index), is the same in every
-//! run. A stream is cut by its own count as it comes.
+//! run. A stream is cut by its own count as it comes. Files on several devices make several lanes, which are read
+//! side by side; the numbers are the same.
 
 /// What is known of one input before it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,25 +29,65 @@ pub struct Assignment {
     pub last: bool,
 }
 
-/// Hands out the chunks of a row of inputs in order.
+/// Hands out the chunks of a lane of inputs in order.
 pub struct Chunks {
-    extents: Vec<Extent>,
+    inputs: Vec<LaneInput>,
     chunk_bytes: u64,
     next: u64,
-    input: usize,
+    /// Which of `inputs` the next chunk is of, and where it begins there.
+    at: usize,
     offset: u64,
+}
+
+/// An input of a lane.
+struct LaneInput {
+    /// Its number among all inputs.
+    number: usize,
+    extent: Extent,
+    /// The number of its first chunk, where that does not follow from the lane.
+    first_chunk: Option<u64>,
 }
 
 impl Chunks {
     /// The chunks of `extents`, each of at most `chunk_bytes`.
     #[must_use]
-    pub fn new(extents: Vec<Extent>, chunk_bytes: u64) -> Self {
+    pub fn new(extents: &[Extent], chunk_bytes: u64) -> Self {
+        let inputs = extents
+            .iter()
+            .enumerate()
+            .map(|(number, &extent)| LaneInput {
+                number,
+                extent,
+                first_chunk: None,
+            });
+        Self::lane(inputs.collect(), chunk_bytes)
+    }
+
+    /// The chunks of files in several lanes: `lanes` tells in which each of `extents` is. Together they have the
+    /// chunks of the one lane that [`Chunks::new`] makes.
+    #[must_use]
+    pub fn side_by_side(extents: &[Extent], lanes: &[usize], chunk_bytes: u64) -> Vec<Self> {
+        let firsts = Self::first_chunks(extents, chunk_bytes);
+        let count = lanes.iter().max().map_or(0, |last| last + 1);
+        let lane = |wanted: usize| {
+            let inputs = (0..extents.len()).filter(|&number| lanes[number] == wanted);
+            let inputs = inputs.map(|number| LaneInput {
+                number,
+                extent: extents[number],
+                first_chunk: Some(firsts[number]),
+            });
+            Self::lane(inputs.collect(), chunk_bytes)
+        };
+        (0..count).map(lane).collect()
+    }
+
+    fn lane(inputs: Vec<LaneInput>, chunk_bytes: u64) -> Self {
         assert!(chunk_bytes > 0);
         Self {
-            extents,
+            inputs,
             chunk_bytes,
             next: 0,
-            input: 0,
+            at: 0,
             offset: 0,
         }
     }
@@ -70,23 +111,27 @@ impl Chunks {
     /// The next chunk in order; a whole stream counts as one until [`Chunks::stream_ended`].
     pub fn assign(&mut self) -> Option<Assignment> {
         loop {
-            match *self.extents.get(self.input)? {
+            let input = self.inputs.get(self.at)?;
+            match input.extent {
                 Extent::Stream => {
                     let assignment = Assignment {
                         chunk: self.next,
-                        input: self.input,
+                        input: input.number,
                         offset: 0,
                         bytes: 0,
                         last: true,
                     };
-                    self.input += 1;
+                    self.at += 1;
                     return Some(assignment);
                 }
                 Extent::File(bytes) if self.offset < bytes => {
                     let length = self.chunk_bytes.min(bytes - self.offset);
+                    if let (Some(first), 0) = (input.first_chunk, self.offset) {
+                        self.next = first;
+                    }
                     let assignment = Assignment {
                         chunk: self.next,
-                        input: self.input,
+                        input: input.number,
                         offset: self.offset,
                         bytes: length,
                         last: self.offset + length == bytes,
@@ -96,7 +141,7 @@ impl Chunks {
                     return Some(assignment);
                 }
                 Extent::File(_) => {
-                    self.input += 1;
+                    self.at += 1;
                     self.offset = 0;
                 }
             }
@@ -111,14 +156,44 @@ impl Chunks {
     /// Whether the next assignment is a stream.
     #[must_use]
     pub fn stream_is_next(&self) -> bool {
-        let mut rest = self.extents[self.input.min(self.extents.len())..].iter();
+        let mut rest = self.inputs[self.at.min(self.inputs.len())..].iter();
         let mut offset = self.offset;
         loop {
-            match rest.next() {
+            match rest.next().map(|input| &input.extent) {
                 Some(Extent::Stream) => return true,
                 Some(Extent::File(bytes)) if offset >= *bytes => offset = 0,
                 _ => return false,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_have_the_chunks_of_one_row_of_inputs() {
+        const CHUNK_BYTES: u64 = 10;
+        let mut state = 1u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        for _ in 0..500 {
+            let count = below(8) as usize;
+            let extents: Vec<Extent> = (0..count).map(|_| Extent::File(below(45))).collect();
+            let lanes: Vec<usize> = (0..count).map(|_| below(3) as usize).collect();
+            let all = |mut chunks: Chunks| std::iter::from_fn(move || chunks.assign());
+            let one: Vec<Assignment> = all(Chunks::new(&extents, CHUNK_BYTES)).collect();
+            let mut several = Vec::new();
+            for lane in Chunks::side_by_side(&extents, &lanes, CHUNK_BYTES) {
+                let chunks: Vec<Assignment> = all(lane).collect();
+                assert!(chunks.is_sorted_by_key(|assignment| assignment.chunk));
+                several.extend(chunks);
+            }
+            several.sort_by_key(|assignment| assignment.chunk);
+            assert_eq!(several, one, "{extents:?} {lanes:?}");
         }
     }
 }

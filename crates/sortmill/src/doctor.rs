@@ -100,6 +100,9 @@ pub fn examine(facts: &Facts) -> Examination {
         if let Some(output) = output.filter(|_| folder.is_temp) {
             found.push(folder::shared_device(&folder.facts, &output.facts));
         }
+        let temps = facts.folders.iter().filter(|other| other.is_temp);
+        let others = temps.filter(|other| !std::ptr::eq(*other, folder));
+        found.extend(folder::shared_temps(folder, others));
         let uses = [
             (folder.is_temp, "temporary files"),
             (folder.is_output, "output"),

@@ -37,6 +37,7 @@ use sortmill_io::{Buffer, Done, File, Op, OpKind, Os, Pool, Ring, align_up};
 use crate::commit::{Target, Uncommitted, check_space};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gen_records::RECORD_BYTES;
+use crate::progress::{Phase, Progress};
 use crate::queue::{Queue, Stop, StopOnPanic};
 use data::Data;
 use layout::{Layout, Piece, Sizes};
@@ -54,6 +55,8 @@ pub struct Generate<'a> {
     pub out: Out,
     /// Whether to sum up the records' CRC-32. They must all be of one size.
     pub checksum: bool,
+    /// Where it is told how far this is.
+    pub progress: Option<std::sync::Arc<Progress>>,
 }
 
 /// How much is wanted.
@@ -123,6 +126,7 @@ const DEPTH: usize = 8;
 pub fn generate(job: &Generate<'_>, os: &dyn Os, stop: &Stop) -> Result<GenReport> {
     let started_ns = os.now_ns();
     check_numbers(job)?;
+    job.enter(Phase::Prepare, os);
     let done = match &job.out {
         Out::Stdout => {
             let file = os
@@ -145,6 +149,7 @@ pub fn generate(job: &Generate<'_>, os: &dyn Os, stop: &Stop) -> Result<GenRepor
             to_files(job, os, stop, output, &targets)?
         }
     };
+    job.enter(Phase::Done, os);
     Ok(GenReport {
         records: done.records,
         bytes: done.bytes,
@@ -218,6 +223,20 @@ fn writing(path: &Path, error: &std::io::Error) -> Error {
 }
 
 impl Generate<'_> {
+    /// Tells whoever watches what comes next.
+    fn enter(&self, phase: Phase, os: &dyn Os) {
+        if let Some(progress) = &self.progress {
+            progress.enter(phase, os);
+        }
+    }
+
+    /// Tells of so many bytes written.
+    fn wrote(&self, bytes: usize) {
+        if let Some(progress) = &self.progress {
+            progress.wrote(bytes as u64);
+        }
+    }
+
     /// What the output takes at least.
     fn bytes_least(&self) -> u64 {
         match self.amount {
@@ -245,11 +264,16 @@ struct Filled {
 /// checksum, or 0 if it is not wanted.
 fn with_workers(
     job: &Generate<'_>,
+    os: &dyn Os,
     stop: &Stop,
     layout: &Layout<'_>,
     write: impl FnOnce(&Queue<Filled>) -> Result<()>,
 ) -> Result<Written> {
     stop.check()?;
+    if let Some(progress) = &job.progress {
+        progress.expect(Phase::Generate, Some(0), Some(layout.bytes()));
+    }
+    job.enter(Phase::Generate, os);
     let piece_count = layout.piece_count();
     let threads = job
         .threads
@@ -374,7 +398,7 @@ fn sum_up(data: &dyn Data, piece: &Piece, filled: &[u8]) -> u128 {
 
 fn to_stream(job: &Generate<'_>, os: &dyn Os, stop: &Stop, file: &File) -> Result<Written> {
     let layout = layout(job, 1, stop)?;
-    with_workers(job, stop, &layout, |queue| {
+    with_workers(job, os, stop, &layout, |queue| {
         let mut early: Vec<Filled> = Vec::with_capacity(DEPTH);
         for number in 0..layout.piece_count() {
             let filled = loop {
@@ -387,6 +411,7 @@ fn to_stream(job: &Generate<'_>, os: &dyn Os, stop: &Stop, file: &File) -> Resul
                 stop.is_stopped()
             })
             .map_err(|error| writing(&file.path, &error).offset(filled.piece.offset))?;
+            job.wrote(filled.piece.bytes);
         }
         Ok(())
     })
@@ -415,8 +440,9 @@ fn to_files(
             error.to_string(),
         )
     })?;
-    let written = with_workers(job, stop, &layout, |queue| {
+    let written = with_workers(job, os, stop, &layout, |queue| {
         let mut writer = FileWriter {
+            job,
             layout: &layout,
             targets,
             output: &mut output,
@@ -432,6 +458,7 @@ fn to_files(
             _ => error,
         })
     })?;
+    job.enter(Phase::Sync, os);
     output.commit(stop)?;
     Ok(written)
 }
@@ -439,6 +466,7 @@ fn to_files(
 /// Writes pieces wherever they belong. Files are open from their first piece to their last, so that their
 /// number is bounded by the buffers and not by the set.
 struct FileWriter<'a, 'os> {
+    job: &'a Generate<'a>,
     layout: &'a Layout<'a>,
     targets: &'a [Target],
     output: &'a mut Uncommitted<'os>,
@@ -514,6 +542,9 @@ impl FileWriter<'_, '_> {
         result.map_err(|error| writing(&target.path, &error).offset(op.offset))?;
         // The worker that waits for it need not wait for the device to sync.
         drop(op.buffer);
+        let end = op.offset + op.range.len() as u64;
+        let padding = end.saturating_sub(self.layout.bytes_of(number));
+        self.job.wrote(op.range.len() - padding as usize);
         let index = self.open.iter().position(|open| open.number == number);
         let index = index.expect("a file is open until its last piece is written");
         self.open[index].pieces_left -= 1;
@@ -546,11 +577,13 @@ mod tests {
             threads: 2,
             out: Out::Stdout,
             checksum: false,
+            progress: None,
         };
+        let os = sortmill_io::sim::Sim::new(1);
         let stop = Stop::new();
         let layout = layout(&job, 1, &stop).unwrap();
         let panicking = std::panic::AssertUnwindSafe(|| {
-            with_workers(&job, &stop, &layout, |_| panic!("as this test wants"))
+            with_workers(&job, &os, &stop, &layout, |_| panic!("as this test wants"))
         });
         assert!(std::panic::catch_unwind(panicking).is_err());
         assert_eq!(stop.error().kind, ErrorKind::Lost);

@@ -66,9 +66,11 @@ pub struct Job {
     pub keys: Vec<KeyPart>,
     /// The most memory to use, in bytes; `None` is half of what is available.
     pub memory_bytes: Option<u64>,
-    /// The folder for temporary files; `None` is `$TMPDIR` unless that is in memory, else the output's.
-    pub temp: Option<PathBuf>,
-    /// Keep temporary data in a file of their own, even where they could lie in the output's space.
+    /// The folders for temporary files, over whose disks they are spread; none is `$TMPDIR` unless that is in
+    /// memory, else the output's.
+    pub temps: Vec<PathBuf>,
+    /// Keep temporary data in a file of their own, even where they could lie in the output's space. With several
+    /// folders they always do.
     pub temp_apart: bool,
     /// Threads that compute; `None` is one per core.
     pub threads: Option<usize>,
@@ -93,8 +95,9 @@ pub struct Job {
     pub trace: Option<Arc<Trace>>,
     /// Where the job tells how far it is.
     pub progress: Option<Arc<Progress>>,
-    /// What was measured of the disk that temporary files go to; `None` plans for one that is unknown.
-    pub disk: Option<Figures>,
+    /// What was measured of the disk of each folder for temporary files, in their order; `None`, and what is
+    /// missing, is planned as one that is unknown.
+    pub disks: Vec<Option<Figures>>,
     /// Sizes that tests shrink so that a small job goes the whole way.
     pub tuning: Tuning,
     /// Measure, once the job is done, what the device that bound it does alone; `None` means: if the job took
@@ -141,7 +144,7 @@ impl Job {
             format,
             keys: Vec::new(),
             memory_bytes: None,
-            temp: None,
+            temps: Vec::new(),
             temp_apart: false,
             threads: None,
             verify: None,
@@ -154,7 +157,7 @@ impl Job {
             until: None,
             trace: None,
             progress: None,
-            disk: None,
+            disks: Vec::new(),
             tuning: Tuning::default(),
             probe: None,
             #[cfg(feature = "tamper")]

@@ -28,8 +28,9 @@ use crate::metrics::{self, Meter, Stage};
 use crate::order::Order;
 use crate::plan::Plan;
 use crate::queue::{Promise, Queue, Stop};
+use crate::spread::Spot;
 use crate::table::{Boundary, Table};
-use crate::temp::Temp;
+use crate::temps::Temps;
 
 pub use long::BodyLongs;
 
@@ -39,8 +40,8 @@ pub struct SpillBlock {
     pub buffer: Buffer,
     /// What the block's header will say.
     pub header: Header,
-    /// Where in the temporary file it goes.
-    pub offset: u64,
+    /// Where among the temporary data it goes.
+    pub spot: Spot,
 }
 
 /// Where a full block is.
@@ -48,8 +49,8 @@ pub struct SpillBlock {
 pub enum Whereabouts {
     /// In memory.
     Memory(Arc<Buffer>),
-    /// In the temporary file, at this offset.
-    Disk(u64),
+    /// Among the temporary data on disk.
+    Disk(Spot),
 }
 
 /// A full block of a partition.
@@ -70,23 +71,28 @@ impl Block {
 
     /// Has it leave memory for the place that `address` gives it. `None` if it is not there, or somebody else has a
     /// share in it, which nobody has while records arrive.
+    ///
+    /// # Errors
+    /// What `address` answers.
     pub fn leave(
         &mut self,
-        address: impl FnOnce(Header, Buffer) -> SpillBlock,
-    ) -> Option<SpillBlock> {
+        address: impl FnOnce(Header, Buffer) -> Result<SpillBlock>,
+    ) -> Result<Option<SpillBlock>> {
         let Whereabouts::Memory(buffer) = &mut self.whereabouts else {
-            return None;
+            return Ok(None);
         };
-        Arc::get_mut(buffer)?;
-        let placeholder = Whereabouts::Disk(0);
+        if Arc::get_mut(buffer).is_none() {
+            return Ok(None);
+        }
+        let placeholder = Whereabouts::Disk(Spot::default());
         let Whereabouts::Memory(buffer) = std::mem::replace(&mut self.whereabouts, placeholder)
         else {
             unreachable!("it was in memory a moment ago");
         };
         let buffer = Arc::into_inner(buffer).expect("nobody else has a share in it");
-        let spill = address(self.header, buffer);
-        self.whereabouts = Whereabouts::Disk(spill.offset);
-        Some(spill)
+        let spill = address(self.header, buffer)?;
+        self.whereabouts = Whereabouts::Disk(spill.spot);
+        Ok(Some(spill))
     }
 }
 
@@ -186,7 +192,7 @@ pub struct Partitions<'a> {
     pool: Pool,
     spills: Queue<SpillBlock>,
     stop: Stop,
-    temp: &'a Temp<'a>,
+    temps: &'a Temps<'a>,
     table: Promise<Arc<Table>>,
     list: RwLock<Vec<Arc<Partition>>>,
     /// Partition numbers in the order of their ranges, a divided one just below its halves.
@@ -211,7 +217,7 @@ impl<'a> Partitions<'a> {
         pool: Pool,
         spills: Queue<SpillBlock>,
         stop: Stop,
-        temp: &'a Temp<'a>,
+        temps: &'a Temps<'a>,
     ) -> Self {
         Self {
             plan,
@@ -219,7 +225,7 @@ impl<'a> Partitions<'a> {
             pool,
             spills,
             stop,
-            temp,
+            temps,
             table: Promise::default(),
             list: RwLock::new(Vec::new()),
             by_range: Mutex::new(Vec::new()),
@@ -339,14 +345,15 @@ impl<'a> Partitions<'a> {
     }
 
     /// Gives a block its place among the temporary data, in a region or behind all of them.
-    fn address(&self, region: Option<u32>, header: Header, buffer: Buffer) -> SpillBlock {
+    fn address(&self, region: Option<u32>, header: Header, buffer: Buffer) -> Result<SpillBlock> {
         let bytes = disk_bytes(&header) as u64;
+        let spot = self.temps.allocate(bytes, region)?;
         self.spilling.fetch_add(1, Ordering::SeqCst);
-        SpillBlock {
+        Ok(SpillBlock {
             buffer,
             header,
-            offset: self.temp.allocate(bytes, region),
-        }
+            spot,
+        })
     }
 
     fn send(&self, full: Vec<SpillBlock>) -> Result<()> {
@@ -427,7 +434,7 @@ impl<'a> Partitions<'a> {
         } = &mut *state;
         for block in &mut blocks[*spilled..] {
             let address = |header, buffer| self.address(Some(partition.region), header, buffer);
-            full.extend(block.leave(address));
+            full.extend(block.leave(address)?);
         }
         if full.is_empty() {
             return Ok(false);
@@ -551,7 +558,7 @@ impl<'a> Partitions<'a> {
         let counts = Counts {
             evicted: self.evicted.load(Ordering::SeqCst),
             divided: self.divided.load(Ordering::SeqCst),
-            spilled_bytes: self.temp.given(),
+            spilled_bytes: self.temps.given_bytes(),
             long_records: self.bodies.count() as u64,
             records: contents.iter().map(|content| content.records).sum(),
             bytes: contents.iter().map(|content| content.bytes).sum(),
@@ -563,7 +570,7 @@ impl<'a> Partitions<'a> {
     /// it kept is free by then. A unit that will be merged needs, beside what it has in memory, as much as the largest one
     /// that is loaded.
     fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
-        if self.temp.given() == 0 {
+        if self.temps.given_bytes() == 0 {
             return Ok(());
         }
         let counts = |id: &u32| {
@@ -641,13 +648,13 @@ fn rows_bytes(batch: &Batch<'_>, rows: &[u32]) -> u64 {
 
 /// The error of a temporary block that did not come back as it was written.
 #[must_use]
-pub fn damaged(path: &std::path::Path, offset: u64, why: sortmill_io::frame::Damage) -> Error {
+pub fn damaged(temps: &Temps<'_>, spot: Spot, why: sortmill_io::frame::Damage) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         "reading back temporary data",
         why.to_string(),
     )
-    .at(path)
-    .offset(offset)
+    .at(&temps.path(spot.folder))
+    .offset(spot.offset)
     .hint("The device did not return what was written to it. Nothing of it was used and no output was made; choose another folder with --temp.")
 }

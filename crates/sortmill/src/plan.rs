@@ -72,6 +72,8 @@ pub struct Inputs {
     pub extents: Vec<Extent>,
     /// Mean bytes of a record in a small part of them; `None` where it was not looked at.
     pub record_bytes_mean: Option<f64>,
+    /// How many devices they are read from side by side; 0 counts as one.
+    pub device_count: usize,
 }
 
 impl Inputs {
@@ -105,9 +107,9 @@ pub struct Plan {
     pub headroom_bytes: usize,
     /// Buffers for chunks while distributing, for output while sorting.
     pub chunk_count: usize,
-    /// Chunks of the input on their way in, and of the output on their way out.
+    /// Chunks of the input on their way in, from each device, and of the output on their way out.
     pub chunk_depth: usize,
-    /// Blocks on their way to and from the temporary file.
+    /// Blocks on their way to and from the temporary files on each device.
     pub block_depth: usize,
     /// The most records of a batch.
     pub batch_records_max: usize,
@@ -153,8 +155,8 @@ pub struct Plan {
     pub shared_bytes: Option<u64>,
     /// How often a record goes to a device and back: 1, 2, or 3 where partitions must be merged.
     pub passes: u32,
-    /// What was measured of the temporary folder's disk, if it was: how large a block may be and how many
-    /// bytes are in flight come from it.
+    /// What was measured of the disks of the temporary folders, if it was of all: how large a block may be and how
+    /// many bytes are in flight come from it.
     pub disk: Option<Figures>,
     /// How many files the output has, as far as that can be foreseen; absent where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,7 +221,7 @@ impl Plan {
         machine: &Machine,
     ) -> Option<Self> {
         let mut budget = Budget::new(limit);
-        let reading = Reading::new(job, machine.cores, &mut budget)?;
+        let reading = Reading::new(job, inputs, machine.cores, &mut budget)?;
         let sorting = Sorting::new(job, inputs, &reading, &mut budget)?;
         let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
         let input_bytes = inputs.bytes();
@@ -272,7 +274,7 @@ impl Plan {
                 _ if partition_bytes > unit_blocks_max as u64 * block => 3,
                 _ => 2,
             },
-            disk: job.disk.clone(),
+            disk: Figures::together(&job.disks),
             part_count: None,
             equal_keys_meet: job.equal_keys_meet,
             verify: job.verify.unwrap_or(false),
@@ -337,7 +339,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(job: &Job, cores: usize, budget: &mut Budget) -> Option<Self> {
+    fn new(job: &Job, inputs: &Inputs, cores: usize, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
         let tuned = job.tuning.chunk_bytes;
         let chunk_bytes = tuned.unwrap_or(CHUNK_BYTES);
@@ -355,8 +357,9 @@ impl Reading {
         // Raw bytes on their way in while distributing, output on its way out while sorting.
         let chunk_depth = in_flight_bytes(job) / chunk_bytes.max(CHUNK_BYTES) as u64;
         let chunk_depth = chunk_depth.max(2) as usize;
+        let in_flight = chunk_depth * inputs.device_count.max(1);
         let chunk_count = ((limit / 8 / buffer) as usize)
-            .clamp(worker_count + 2, chunk_depth + 2 * worker_count + 2);
+            .clamp(worker_count + 2, in_flight + 2 * worker_count + 2);
         budget.hold("chunk and output buffers", chunk_count as u64 * buffer)?;
 
         // Offsets, slots and indexes of the batch each worker has in hand.
@@ -508,9 +511,12 @@ impl Holding {
             .partitions_wished
             .min(block_count as usize / 4)
             .min(partition_count_max);
-        // Half of the blocks below the mark are on their way, the other half waits for them or is free.
-        let low_water = (2 * in_flight_bytes(job) / block_bytes).clamp(6, (block_count / 8).max(6));
-        let block_depth = (low_water / 2).clamp(6, 256);
+        // Half of the blocks below the mark are on their way to the folders' disks, the other half waits for them
+        // or is free.
+        let folders = job.temps.len().max(1) as u64;
+        let wished = 2 * in_flight_bytes(job) * folders / block_bytes;
+        let low_water = wished.clamp(6, (block_count / 8).max(6));
+        let block_depth = (low_water / 2 / folders).clamp(6u64.div_ceil(folders), 256);
         let kept_blocks = block_count - low_water - partition_count as u64 / 2;
         Some(Self {
             block_bytes: block_bytes as usize,
@@ -537,17 +543,15 @@ fn block_bytes_where_it_fits(sorting: &Sorting, left: u64) -> u64 {
 
 /// Bytes in flight each way.
 fn in_flight_bytes(job: &Job) -> u64 {
-    job.disk.as_ref().map_or(IN_FLIGHT_BYTES, |disk| {
+    Figures::together(&job.disks).map_or(IN_FLIGHT_BYTES, |disk| {
         disk.in_flight_bytes.min(IN_FLIGHT_BYTES_MAX)
     })
 }
 
 /// The largest block: a power of two, as blocks are.
 fn block_bytes_max(job: &Job) -> u64 {
-    let measured = job
-        .disk
-        .as_ref()
-        .and_then(|disk| disk.block_bytes_max.checked_ilog2());
+    let measured = Figures::together(&job.disks);
+    let measured = measured.and_then(|disk| disk.block_bytes_max.checked_ilog2());
     measured.map_or(BLOCK_BYTES_MAX, |bits| {
         (1 << bits).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MEASURED_MAX)
     })

@@ -20,6 +20,8 @@ use crate::disk::Rates;
 pub enum Phase {
     /// Folders are looked after and space is reserved.
     Prepare,
+    /// Test data are made: the one phase of that.
+    Generate,
     /// Records are read, partitioned and spilled.
     Distribute,
     /// Partitions are loaded, sorted and written.
@@ -37,8 +39,9 @@ pub enum Phase {
 }
 
 /// All phases, in order.
-pub const PHASES: [Phase; 8] = [
+pub const PHASES: [Phase; 9] = [
     Phase::Prepare,
+    Phase::Generate,
     Phase::Distribute,
     Phase::Sort,
     Phase::Check,
@@ -54,6 +57,7 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Self::Prepare => "prepare",
+            Self::Generate => "generate",
             Self::Distribute => "distribute",
             Self::Sort => "sort",
             Self::Check => "check",

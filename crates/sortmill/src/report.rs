@@ -9,6 +9,7 @@ use crate::fingerprint::Fingerprint;
 use crate::manifest::Part;
 use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
 use crate::plan::Plan;
+use crate::spread::TempFolder;
 use crate::text;
 use crate::verdict::{self, Verdict};
 
@@ -36,6 +37,9 @@ pub struct Report {
     pub commit_ns: u64,
     /// Bytes by purpose.
     pub bytes: Bytes,
+    /// What of the temporary data lay in which folder; empty where they lay in the output's space.
+    #[serde(default)]
+    pub temp_folders: Vec<TempBytes>,
     /// Memory by holder.
     pub memory: Memory,
     /// The partitions that were sorted.
@@ -196,6 +200,15 @@ pub struct Bytes {
     pub kernel_read: u64,
     /// Written to devices by this process, as the kernel counted.
     pub kernel_written: u64,
+}
+
+/// Temporary data in one folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TempBytes {
+    /// Its name, as far as that is text.
+    pub path: String,
+    /// What was written there, each byte at a place of its own.
+    pub bytes: u64,
 }
 
 impl Bytes {
@@ -473,6 +486,15 @@ impl Report {
                 text::count(count)
             );
         }
+        let in_folders: u64 = self.temp_folders.iter().map(|folder| folder.bytes).sum();
+        for TempBytes { path, bytes } in &self.temp_folders {
+            let share = text::percent(*bytes as f64 / in_folders.max(1) as f64);
+            let _ = writeln!(
+                out,
+                "  temporary files in {path}: {}, {share}",
+                text::bytes(*bytes)
+            );
+        }
         let _ = writeln!(out, "\nmemory");
         for holder in &self.memory.holders {
             let _ = writeln!(
@@ -574,6 +596,27 @@ pub fn plan_lines(plan: &Plan) -> String {
         "left",
         text::bytes(plan.budget.left_bytes())
     );
+    out
+}
+
+/// The folders for temporary files, and of several what each is expected to get, for `--dry-run` and `-v`.
+#[must_use]
+pub fn temp_lines(folders: &[TempFolder]) -> String {
+    let expected = |folder: &TempFolder| folder.expected_bytes.unwrap_or(0);
+    let all: u64 = folders.iter().map(expected).sum();
+    let mut out = String::new();
+    for folder in folders {
+        let _ = write!(out, "temporary folder {}", folder.path.display());
+        let _ = match (folders.len(), all) {
+            (1, _) => writeln!(out),
+            (_, 0) => writeln!(out, ": by speed and free space"),
+            _ => {
+                let bytes = expected(folder);
+                let share = text::percent(bytes as f64 / all as f64);
+                writeln!(out, ": about {}, {share}", text::bytes(bytes))
+            }
+        };
+    }
     out
 }
 

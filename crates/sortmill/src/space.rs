@@ -177,7 +177,7 @@ fn ahead(units: &[Unit], block_count: usize, is_merged: impl Fn(&Unit) -> bool) 
 
 fn disk_places(unit: &Unit) -> impl Iterator<Item = u64> {
     unit.blocks().filter_map(|block| match block.whereabouts {
-        Whereabouts::Disk(place) => Some(place),
+        Whereabouts::Disk(spot) => Some(spot.offset),
         Whereabouts::Memory(_) => None,
     })
 }
@@ -189,6 +189,7 @@ mod tests {
 
     use super::*;
     use crate::partitions::{Block, Content};
+    use crate::spread::Spot;
 
     /// Splitmix64.
     struct Random(u64);
@@ -210,9 +211,9 @@ mod tests {
             payload_bytes: (BLOCK_BYTES - 64) as u32,
             ..Header::default()
         };
-        let block = |place| Block {
+        let block = |offset| Block {
             header,
-            whereabouts: Whereabouts::Disk(place),
+            whereabouts: Whereabouts::Disk(Spot { folder: 0, offset }),
         };
         let bytes = places.len() as u64 * u64::from(header.payload_bytes);
         let content = Content {

@@ -11,13 +11,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sortmill_io::os::Access;
-use sortmill_io::sync::atomic::{AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, Mutex, lock};
 use sortmill_io::{File, Os};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::parts::PartName;
-use crate::space::Regions;
 
 const PREFIX: &str = "sortmill-";
 const OWNER: &str = "owner";
@@ -36,6 +34,7 @@ struct Manifest {
 }
 
 /// The output of a job under its temporary name.
+#[derive(Clone)]
 pub struct Unfinished {
     /// The name.
     pub path: PathBuf,
@@ -51,11 +50,6 @@ pub struct Temp<'a> {
     output: Option<Unfinished>,
     reserve_bytes: u64,
     made: Mutex<Option<Made>>,
-    /// The output's file, where temporary data lie in its space.
-    output_file: Mutex<Option<Arc<File>>>,
-    regions: Mutex<Option<Regions>>,
-    /// Bytes given out.
-    given: AtomicU64,
 }
 
 struct Made {
@@ -67,7 +61,7 @@ struct Made {
 
 impl<'a> Temp<'a> {
     /// The folder of job number `job` in `base`. `output` is its output, if that has a temporary name,
-    /// `reserve_bytes` what the temporary file is expected to hold.
+    /// `reserve_bytes` what is set apart for the temporary file when it is made.
     #[must_use]
     pub fn new(
         os: &'a dyn Os,
@@ -83,9 +77,6 @@ impl<'a> Temp<'a> {
             output,
             reserve_bytes,
             made: Mutex::new(None),
-            output_file: Mutex::new(None),
-            regions: Mutex::new(None),
-            given: AtomicU64::new(0),
         }
     }
 
@@ -107,34 +98,11 @@ impl<'a> Temp<'a> {
         Ok(())
     }
 
-    /// Puts temporary data into the space of the output `file`, which is written over them: behind it, until
-    /// [`Temp::divide`] gives each slot its part.
-    pub fn lie_in_output(&self, file: Arc<File>, regions: Regions) {
-        *lock(&self.regions) = Some(regions);
-        *lock(&self.output_file) = Some(file);
-    }
-
-    /// Whether temporary data lie in the space of the output.
-    #[must_use]
-    pub fn lies_in_output(&self) -> bool {
-        lock(&self.output_file).is_some()
-    }
-
-    /// Gives each slot its part of the output's space, by its share of a sample.
-    pub fn divide(&self, shares: &[u64]) {
-        if let Some(regions) = &mut *lock(&self.regions) {
-            regions.divide(shares);
-        }
-    }
-
-    /// The file with temporary data: one of its own, made if it is not there yet, or the output's.
+    /// The temporary file, made if it is not there yet.
     ///
     /// # Errors
     /// As [`Temp::make`].
     pub fn spill_file(&self) -> Result<Arc<File>> {
-        if let Some(file) = &*lock(&self.output_file) {
-            return Ok(Arc::clone(file));
-        }
         self.make()?;
         let mut made = lock(&self.made);
         let made = made.as_mut().expect("it was just made");
@@ -155,18 +123,15 @@ impl<'a> Temp<'a> {
         Ok(file)
     }
 
-    /// Where the file with temporary data is, once it was made.
+    /// Where the temporary file is, once it was made.
     #[must_use]
     pub fn spill_path(&self) -> PathBuf {
-        if let Some(file) = &*lock(&self.output_file) {
-            return file.path.clone();
-        }
         let made = lock(&self.made);
         let folder = made.as_ref().map_or(&self.base, |made| &made.folder);
         folder.join(SPILL)
     }
 
-    /// The temporary file, if there is one of its own.
+    /// The temporary file, if it was made and not removed.
     #[must_use]
     pub fn spilled(&self) -> Option<Arc<File>> {
         lock(&self.made).as_ref()?.spill.clone()
@@ -181,23 +146,6 @@ impl<'a> Temp<'a> {
         {
             let _ = self.os.remove_file(&file.path);
         }
-    }
-
-    /// Gives `bytes` of temporary space to the caller: where they begin. In a file of its own they are the
-    /// next ones; in the output's they lie in region `region`, or behind the output.
-    #[must_use]
-    pub fn allocate(&self, bytes: u64, region: Option<u32>) -> u64 {
-        let before = self.given.fetch_add(bytes, Ordering::SeqCst);
-        match &mut *lock(&self.regions) {
-            Some(regions) => regions.take(region, bytes),
-            None => before,
-        }
-    }
-
-    /// Bytes given out so far; in a file of its own, where the next ones go.
-    #[must_use]
-    pub fn given(&self) -> u64 {
-        self.given.load(Ordering::SeqCst)
     }
 
     /// Makes the folder. Another job that cleans up may take away one that is not yet locked: then the next

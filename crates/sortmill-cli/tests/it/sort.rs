@@ -9,6 +9,7 @@ mod places;
 mod progress;
 mod right;
 mod space;
+mod temps;
 mod trace;
 mod until;
 mod users;

@@ -51,6 +51,26 @@ pub struct Figures {
     pub rates: Option<Rates>,
 }
 
+impl Figures {
+    /// What a plan takes from the figures of `disks` that work side by side: the largest block and the most in flight
+    /// on each. `None` if any of them is unknown. Several together have no rates.
+    #[must_use]
+    pub fn together(disks: &[Option<Self>]) -> Option<Self> {
+        let mut disks = disks.iter().map(Option::as_ref);
+        let first = disks.next()??.clone();
+        disks.try_fold(first, |all, next| {
+            let next = next?;
+            Some(Self {
+                block_bytes_max: all.block_bytes_max.max(next.block_bytes_max),
+                in_flight_bytes: all.in_flight_bytes.max(next.in_flight_bytes),
+                measured_on: all.measured_on.min(next.measured_on.clone()),
+                stale: all.stale || next.stale,
+                rates: None,
+            })
+        })
+    }
+}
+
 /// What a disk gives, in bytes a second: one way alone, and both ways at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Rates {
@@ -65,6 +85,13 @@ pub struct Rates {
 }
 
 impl Rates {
+    /// Bytes a second, each written and later read.
+    #[must_use]
+    pub fn there_and_back(&self) -> f64 {
+        let time = |rate: u64| 1.0 / rate.max(1) as f64;
+        1.0 / (time(self.write_alone) + time(self.read_alone))
+    }
+
     /// The least time, in seconds, in which the disk reads and writes so many bytes: one after the other, or
     /// both at once, whichever it does better. `make bench` reckons its floor so too (docs/measuring.md).
     #[must_use]

@@ -63,6 +63,46 @@ pub(super) fn shared_device(temp: &FolderFacts, output: &FolderFacts) -> Finding
         .advice("If there is another disk, put temporary files there with --temp.")
 }
 
+/// Whether a folder for temporary files shares a disk with `others`; nothing if it is the only one.
+pub(super) fn shared_temps<'a>(
+    folder: &Folder,
+    others: impl Iterator<Item = &'a Folder>,
+) -> Option<Finding> {
+    const ABOUT: &str = "temporary folders";
+    let others: Vec<&Folder> = others.filter(|_| folder.is_temp).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let mut names = Vec::new();
+    for other in &others {
+        match &other.facts.device {
+            Ok(device) => names.extend(device.disk_names()),
+            Err(why) => return Some(Finding::unknown(ABOUT, why)),
+        }
+    }
+    let own = match &folder.facts.device {
+        Ok(device) => device.disk_names(),
+        Err(why) => return Some(Finding::unknown(ABOUT, why)),
+    };
+    let shared: Vec<&str> = own
+        .into_iter()
+        .filter(|name| names.contains(name))
+        .collect();
+    if shared.is_empty() {
+        return Some(Finding::good(
+            ABOUT,
+            "on different disks: all of them are used at once",
+        ));
+    }
+    let finding = Finding::better(
+        ABOUT,
+        format!("another one is on {} too", shared.join(", ")),
+    )
+    .means("Temporary data spread over both are no faster than in one.")
+    .advice("Name one folder for each disk.");
+    Some(finding)
+}
+
 fn writing(folder: &Folder) -> Finding {
     const ABOUT: &str = "writing";
     let why = match &folder.facts.trial {

@@ -124,9 +124,12 @@ impl Partitions<'_> {
     /// Sends the oldest full blocks of bodies to disk, `count` if there are as many. Answers how many.
     pub(super) fn evict_bodies(&self, count: usize) -> Result<usize> {
         let address = |header, buffer| self.address(None, header, buffer);
-        let full: Vec<_> = std::iter::from_fn(|| self.bodies.evict_oldest(address))
-            .take(count)
-            .collect();
+        let mut full = Vec::new();
+        while full.len() < count
+            && let Some(block) = self.bodies.evict_oldest(address)?
+        {
+            full.push(block);
+        }
         let evicted = full.len();
         self.send(full)?;
         Ok(evicted)

@@ -74,7 +74,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         shared.block_pool.clone(),
         spills.clone(),
         stop.clone(),
-        shared.temp,
+        shared.temps,
     );
     let table = partitions.table();
     {
@@ -108,6 +108,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                         pool: &shared.chunk_pool,
                         chunks: &chunks,
                         stop,
+                        side_by_side: true,
                         as_of_start: shared.job.as_of_start,
                         skip_bad: shared.job.skip_bad,
                         watcher: (sampled_in_passing && wants_table)
@@ -139,10 +140,9 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             let mut meter = shared.meter("spill", &[Stage::Spill], began_ns);
             let spiller = Spiller {
                 os,
-                open: &|| shared.temp.spill_file(),
+                temps: shared.temps,
                 blocks: &spills,
                 written: &|| partitions.spilled(),
-                depth: plan.block_depth,
                 stop,
             };
             let result = guarded(stop, || match shared.job.reaches(Stage::Spill) {
@@ -483,12 +483,12 @@ fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
     boundaries.extend(asked.map(|key| Boundary { key, chunk: 0 }));
     boundaries.sort_unstable();
     boundaries.dedup();
-    if shared.temp.lies_in_output() {
+    if shared.temps.lies_in_output() {
         let shares = match sample.is_empty() {
             true => vec![1; boundaries.len() + 1],
             false => sample.shares(&boundaries),
         };
-        shared.temp.divide(&shares);
+        shared.temps.divide(&shares);
     }
     partitions.begin(Table::range(&plan.order, boundaries));
 }

@@ -3,8 +3,6 @@
 //!
 //! Numbers only; nothing of the job depends on them.
 
-use std::path::Path;
-
 use sortmill_io::os::Kind;
 use sortmill_io::{Os, align_up};
 
@@ -17,6 +15,7 @@ use crate::metrics::Stage;
 use crate::partitions::{Block, Unit, Whereabouts};
 use crate::plan::Plan;
 use crate::progress::Phase;
+use crate::spread::TempFolder;
 use crate::stage::read::Source;
 use crate::stage::write::Target;
 
@@ -34,12 +33,12 @@ pub fn before(
     os: &dyn Os,
     sources: &[Source],
     output: &Where,
-    temp: &Path,
+    temps: &[TempFolder],
 ) {
     let Some(progress) = &job.progress else {
         return;
     };
-    progress.lies_on(disk(job, os, sources, output, temp));
+    progress.lies_on(disk(job, os, sources, output, temps));
     // What a function makes of the records is not known before.
     let mapped = |bytes: Option<u64>| bytes.filter(|_| job.map.is_none());
     let reduced = |bytes: Option<u64>| mapped(bytes).filter(|_| job.reduce.is_none());
@@ -60,9 +59,18 @@ pub fn before(
 }
 
 /// The rates of the disk, if all that the job reads and writes lies on the one that was measured.
-fn disk(job: &Job, os: &dyn Os, sources: &[Source], output: &Where, temp: &Path) -> Option<Rates> {
-    let rates = job.disk.as_ref()?.rates?;
-    let measured = device(os, temp)?;
+fn disk(
+    job: &Job,
+    os: &dyn Os,
+    sources: &[Source],
+    output: &Where,
+    temps: &[TempFolder],
+) -> Option<Rates> {
+    let ([temp], [figures]) = (temps, &*job.disks) else {
+        return None;
+    };
+    let rates = figures.as_ref()?.rates?;
+    let measured = device(os, &temp.path)?;
     let is_there =
         |source: &Source| source.meta.kind == Kind::Regular && source.meta.identity.0 == measured;
     let output_is_there = match output {

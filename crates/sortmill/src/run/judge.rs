@@ -9,6 +9,7 @@ use crate::progress;
 use crate::report::Phase;
 use crate::stage::read::Source;
 use crate::stage::write::Target;
+use crate::temps::Temps;
 use crate::verdict::{self, End, Ends, Verdict};
 
 /// Jobs that take at least so long are probed unless told otherwise: the probe adds less than 4 %.
@@ -78,16 +79,25 @@ pub fn is_probed(shared: &Shared<'_>, wall_ns: u64) -> bool {
 
 fn ends(done: &Done<'_>) -> Ends {
     let os = done.shared.os;
-    let temp = done.shared.temp.base();
     Ends {
         input: input(os, done.sources),
-        temp: End {
-            name: temp.display().to_string(),
-            is_stream: false,
-            device: device(os, temp),
-        },
+        temp: temp(os, done.shared.temps),
         output: output(os, done),
         core_count: os.machine().cores as u64,
+    }
+}
+
+fn temp(os: &dyn Os, temps: &Temps<'_>) -> End {
+    let names: Vec<String> = temps
+        .bases()
+        .map(|base| base.display().to_string())
+        .collect();
+    let mut devices = temps.bases().map(|base| device(os, base));
+    let first = devices.next().flatten();
+    End {
+        name: names.join(" and "),
+        is_stream: false,
+        device: first.filter(|_| devices.all(|other| other == first)),
     }
 }
 

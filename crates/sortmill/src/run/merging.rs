@@ -1,13 +1,12 @@
 //! A unit that is larger than memory: pieces of it as runs, and the runs merged into the output.
 
-use sortmill_io::File;
 use sortmill_io::sync::Arc;
 
 use super::Shared;
 use super::parts::put_merged;
 use super::sorting::{Done, Phase, entry_table, lay_out};
 use super::until::received_bytes;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Meter, Stage};
 use crate::partitions::{Content, Unit, Whereabouts};
 use crate::stage::kernel;
@@ -20,22 +19,20 @@ pub fn merge_unit(
     phase: &Phase<'_>,
     number: usize,
     unit: Unit,
-    file: &Arc<File>,
     meter: &mut Meter<'_>,
     done: &mut Done,
 ) -> Result<()> {
     let Shared { plan, os, stop, .. } = *phase.shared;
-    let mut ring = os
-        .ring(1)
-        .map_err(|error| Error::io("starting to read", &file.path, &error))?;
-    let allocate = |bytes| phase.shared.temp.allocate(bytes, None);
+    let ring = os.ring(1);
+    let wrong =
+        |error: std::io::Error| Error::new(ErrorKind::Io, "starting to merge", error.to_string());
+    let mut ring = ring.map_err(wrong)?;
     let mut device = Device {
         ring: &mut *ring,
-        file,
+        temps: phase.shared.temps,
         pool: &phase.shared.block_pool,
         stop,
         job: phase.shared.number,
-        allocate: &allocate,
         run_count: &phase.run_count,
         bodies: phase.body_reader(),
         written_bytes: 0,
@@ -106,12 +103,12 @@ fn make_runs(
                 Whereabouts::Memory(buffer) => LoadedBlock {
                     header: block.header,
                     buffer,
-                    offset: None,
+                    spot: None,
                 },
-                Whereabouts::Disk(offset) => LoadedBlock {
+                Whereabouts::Disk(spot) => LoadedBlock {
                     header: block.header,
-                    buffer: Arc::new(device.read(&block.header, offset, meter)?),
-                    offset: Some(offset),
+                    buffer: Arc::new(device.read(&block.header, spot, meter)?),
+                    spot: Some(spot),
                 },
             });
         }

@@ -39,18 +39,20 @@ use crate::report::{Bytes, Fingerprints, PartSizes, Phase, Report};
 use crate::run::judge::Judged;
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
-use crate::stage::read::{ReadTotals, Source, sample_records};
+use crate::spread::TempFolder;
+use crate::stage::read::{ReadTotals, Source, devices, sample_records};
 use crate::stage::write::{PartFiles, Target};
 use crate::table::uniform_keys;
-use crate::temp::{Temp, Unfinished, clean_up};
+use crate::temp::{Unfinished, clean_up};
+use crate::temps::Temps;
 use crate::text;
 
 /// What is known once the inputs have been opened and nothing has been written.
 pub struct Prepared {
     /// The plan.
     pub plan: Plan,
-    /// The folder temporary files would go to.
-    pub temp: PathBuf,
+    /// The folders temporary files would go to.
+    pub temps: Vec<TempFolder>,
     sources: Vec<Source>,
     output: Where,
     /// The keys at which the parts of an earlier output are cut, if the job asks for those.
@@ -85,6 +87,7 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     let inputs = Inputs {
         extents: extents(&sources),
         record_bytes_mean: mean_record_bytes(job, os, &sources)?,
+        device_count: devices(&sources).len(),
     };
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
     let cut_keys = earlier_cut_keys(job, os, &plan)?;
@@ -93,19 +96,20 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     }
     plan.verify =
         job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
-    let temp = temp_folder(job, os, output.folder());
+    let temps = room::temp_paths(job, os, output.folder());
     if job.until.is_some() {
         output = Where::Nowhere;
     }
     if !matches!(output, Where::NewFile(_) | Where::Parts(_)) {
         plan.verify = false;
     }
-    if room::can_lie_in_output(job, os, &output, &temp) {
+    if room::can_lie_in_output(job, os, &output, &temps) {
         plan.lie_in_output();
     }
+    let temps = room::temp_folders(job, os, &plan, (&sources, output.folder()), temps)?;
     Ok(Prepared {
         plan,
-        temp,
+        temps,
         sources,
         output,
         cut_keys,
@@ -174,7 +178,7 @@ fn cuts(job: &Job, cut_keys: Option<CutKeys>, bytes: u64) -> Result<Option<Cuts>
 /// The folders that a job would write to.
 pub struct Folders {
     /// For temporary files.
-    pub temp: PathBuf,
+    pub temps: Vec<PathBuf>,
     /// For the output; `None` if it is written in place.
     pub output: Option<PathBuf>,
 }
@@ -186,7 +190,7 @@ pub struct Folders {
 pub fn folders(job: &Job, os: &dyn Os) -> Result<Folders> {
     let output = find_output(job, os)?;
     Ok(Folders {
-        temp: temp_folder(job, os, output.folder()),
+        temps: room::temp_paths(job, os, output.folder()),
         output: output.folder().map(Path::to_owned),
     })
 }
@@ -229,20 +233,6 @@ fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
         Where::Parts(folder) => folder.old_parts().any(|path| is_input(&path)),
         Where::InPlace(_) | Where::Stdout | Where::Nowhere => false,
     }
-}
-
-/// What was asked for; else `$TMPDIR` unless that is in memory, else the output's folder, else `/var/tmp`.
-fn temp_folder(job: &Job, os: &dyn Os, output: Option<&Path>) -> PathBuf {
-    if let Some(folder) = &job.temp {
-        return folder.clone();
-    }
-    if let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
-        && !folder.as_os_str().is_empty()
-        && !os.in_memory(&folder)
-    {
-        return folder;
-    }
-    output.map_or_else(|| PathBuf::from("/var/tmp"), Path::to_owned)
 }
 
 /// Looks at the beginning of the largest file to learn how long its records are, if they are of any length.
@@ -350,13 +340,13 @@ fn sort_inner(
 ) -> Result<Report> {
     let Prepared {
         plan,
-        temp,
+        temps: folders,
         sources,
         output,
         cut_keys,
     } = prepared;
     let began_ns = os.now_ns();
-    expected::before(job, &plan, os, &sources, &output, &temp);
+    expected::before(job, &plan, os, &sources, &output, &folders);
     let usage_before = os.usage();
     let number = os.random();
     let mut uncommitted = Uncommitted::new(os, number);
@@ -375,15 +365,19 @@ fn sort_inner(
         }
         Where::InPlace(_) | Where::Stdout | Where::Nowhere => None,
     };
-    let has_unfinished = unfinished.is_some();
-    clean_up(os, &temp);
-    let temp = Temp::new(os, &temp, number, unfinished, plan.temp_bytes.unwrap_or(0));
-    room::check_space(os, &plan, &temp, output.folder())?;
+    let paths: Vec<PathBuf> = folders.into_iter().map(|folder| folder.path).collect();
+    for path in &paths {
+        clean_up(os, path);
+    }
+    // Looked at again, now that what killed jobs left is gone.
+    let folders = room::temp_folders(job, os, &plan, (&sources, output.folder()), paths)?;
+    room::check_space(os, &plan, &folders, output.folder())?;
+    let temps = Temps::new(os, number, &folders, unfinished.as_ref(), &plan);
     if plan.temp_bytes != Some(0) {
-        temp.make()?;
-    } else if has_unfinished {
+        temps.make()?;
+    } else if unfinished.is_some() {
         // Not needed, but should the job be killed, the next one finds its unfinished output by it.
-        let _ = temp.make();
+        let _ = temps.make();
     }
     if let Some(folder) = &mut uncommitted_folder {
         folder.make()?;
@@ -392,7 +386,7 @@ fn sort_inner(
     if let (Some(Target::File(file, _)), Some(_)) = (&target, plan.shared_bytes) {
         let input_bytes = plan.input_bytes.expect("the output has a known size");
         let regions = Regions::new(input_bytes, plan.block_bytes);
-        temp.lie_in_output(Arc::clone(file), regions);
+        temps.lie_in_output(Arc::clone(file), regions);
     }
     let map_memory = |error: std::io::Error| {
         Error::new(
@@ -415,7 +409,7 @@ fn sort_inner(
         number,
         chunk_pool,
         block_pool,
-        temp: &temp,
+        temps: &temps,
         cut_keys: cut_keys.as_ref(),
         began_ns,
     };
@@ -423,7 +417,7 @@ fn sort_inner(
     let prepared_ns = os.now_ns();
     expected::enter(job, progress::Phase::Distribute, os);
     let distributed = distribute::distribute(&shared, &sources);
-    needed.temp_bytes = needed.temp_bytes.max(temp.given());
+    needed.temp_bytes = needed.temp_bytes.max(temps.given_bytes());
     let distributed = distributed?;
     needed.output_bytes = plan.shared_bytes.unwrap_or(distributed.fingerprint.bytes);
     let cuts = cuts(job, cut_keys.clone(), distributed.fingerprint.bytes)?;
@@ -439,7 +433,7 @@ fn sort_inner(
         ),
         false => Ok(Sorted::nothing(&distributed.units)),
     };
-    needed.temp_bytes = needed.temp_bytes.max(temp.given());
+    needed.temp_bytes = needed.temp_bytes.max(temps.given_bytes());
     let sorted = sorted?;
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
@@ -512,7 +506,8 @@ fn sort_inner(
             commit_ns: committed_ns - sorted_ns,
         })
     });
-    temp.remove();
+    let temp_folders = temps.report();
+    temps.remove();
     expected::enter(job, progress::Phase::Done, os);
     // What the probe took is not the job's.
     let ended_ns = os.now_ns() - judged.probe_ns;
@@ -553,6 +548,7 @@ fn sort_inner(
                 - usage_before.write_bytes
                 - judged.probe_usage.write_bytes,
         },
+        temp_folders,
         memory: shared.memory(usage.resident_bytes_peak),
         partitions: sorted.partitions(&distributed.counts),
         parts: sorted.parts.as_deref().map(PartSizes::of),
@@ -654,7 +650,7 @@ pub struct Shared<'a> {
     pub(crate) chunk_pool: Pool,
     /// Partitions in memory.
     pub(crate) block_pool: Pool,
-    temp: &'a Temp<'a>,
+    temps: &'a Temps<'a>,
     /// The keys that boundaries are taken from, if the job says so.
     pub(crate) cut_keys: Option<&'a CutKeys>,
     /// When the job began.

@@ -52,9 +52,13 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
     let (read, write) = (OpKind::Read, OpKind::Write);
     let wanted = match (verdict.phase.as_str(), &verdict.bound_by) {
         ("distribute", BoundBy::Read { .. }) => vec![input(done)],
-        ("distribute", BoundBy::Write { .. }) => vec![temp(done, write)],
-        ("distribute", BoundBy::ReadAndWrite { .. }) => vec![input(done), temp(done, write)],
-        ("sort", BoundBy::Read { .. }) => vec![temp(done, read)],
+        ("distribute", BoundBy::Write { .. }) => temp(done, write),
+        ("distribute", BoundBy::ReadAndWrite { .. }) => {
+            let mut ways = temp(done, write);
+            ways.push(input(done));
+            ways
+        }
+        ("sort", BoundBy::Read { .. }) => temp(done, read),
         ("sort", BoundBy::Write { .. }) => vec![output(done)],
         (
             "sort",
@@ -62,8 +66,16 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
                 read_path,
                 write_path,
             },
-        ) if read_path == write_path => vec![temp(done, read), temp(done, write)],
-        ("sort", BoundBy::ReadAndWrite { .. }) => vec![temp(done, read), output(done)],
+        ) if read_path == write_path => {
+            let mut ways = temp(done, read);
+            ways.extend(temp(done, write));
+            ways
+        }
+        ("sort", BoundBy::ReadAndWrite { .. }) => {
+            let mut ways = temp(done, read);
+            ways.push(output(done));
+            ways
+        }
         ("commit", BoundBy::Read { .. }) => vec![written(done)],
         _ => Vec::new(),
     };
@@ -108,46 +120,57 @@ fn input(done: &Done<'_>) -> Option<Way> {
     })
 }
 
-fn temp(done: &Done<'_>, kind: OpKind) -> Option<Way> {
-    let Shared { plan, temp, .. } = done.shared;
-    if temp.lies_in_output() {
+/// All folders' files at once, those that got something; `None` where one cannot be measured.
+fn temp(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
+    let Shared { plan, temps, .. } = done.shared;
+    if temps.lies_in_output() {
         let way = match kind {
             OpKind::Read => written(done),
             OpKind::Write => output(done),
         };
-        return way.map(|way| Way {
+        return vec![way.map(|way| Way {
             op_bytes: plan.block_bytes as u64,
             depth: plan.block_depth,
             ..way
-        });
+        })];
     }
-    let file_bytes = align_down(temp.given());
-    if file_bytes == 0 {
-        return None;
+    let files = temps.spilled().into_iter().zip(temps.depths());
+    let given = files.enumerate().map(|(number, (file, depth))| {
+        let file_bytes = align_down(temps.given_bytes_of(number));
+        (file_bytes > 0).then(|| {
+            Some(Way {
+                kind,
+                file: file?,
+                file_bytes,
+                op_bytes: plan.block_bytes as u64,
+                depth,
+            })
+        })
+    });
+    let ways: Vec<Option<Way>> = given.flatten().collect();
+    match ways.is_empty() {
+        true => vec![None],
+        false => ways,
     }
-    Some(Way {
-        kind,
-        file: temp.spilled()?,
-        file_bytes,
-        op_bytes: plan.block_bytes as u64,
-        depth: plan.block_depth,
-    })
 }
 
 /// Writes on the output's device: over the temporary file if that lies there, else to a file of its own.
 fn output(done: &Done<'_>) -> Option<Way> {
-    let Shared { plan, os, temp, .. } = done.shared;
+    let Shared {
+        plan, os, temps, ..
+    } = done.shared;
     let (path, depth) = match done.target {
         Target::File(output, depth) => (&output.path, *depth),
         Target::Parts(files) => (&files.folder, files.depth),
         Target::Stream(_) => return None,
     };
     let output_device = device(*os, path.parent()?);
-    let spilled = temp
-        .spilled()
-        .filter(|_| device(*os, temp.base()) == output_device);
-    let (file, file_bytes) = if let Some(file) = spilled {
-        (file, align_down(temp.given()))
+    let files = temps.spilled().into_iter().zip(temps.bases()).enumerate();
+    let spilled = files.filter(|(_, (_, base))| device(*os, base) == output_device);
+    let spilled = spilled.filter_map(|(number, (file, _))| Some((number, file?)));
+    let largest = spilled.max_by_key(|(number, _)| temps.given_bytes_of(*number));
+    let (file, file_bytes) = if let Some((number, file)) = largest {
+        (file, align_down(temps.given_bytes_of(number)))
     } else {
         // The name is free since the output has its own, and known to whoever cleans up after a killed job.
         let file = os.create(path, Access::Direct, 0o600).ok()?;
@@ -198,8 +221,8 @@ fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
     let mut sum = Rates::default();
     for (way, rate) in ways.iter().zip(rates) {
         match way.kind {
-            OpKind::Read => sum.read_bytes_per_s = rate?,
-            OpKind::Write => sum.write_bytes_per_s = rate?,
+            OpKind::Read => sum.read_bytes_per_s += rate?,
+            OpKind::Write => sum.write_bytes_per_s += rate?,
         }
     }
     Some(sum)

@@ -4,6 +4,7 @@
 //! does not fit into memory beside it ([`crate::space::Lead`]). Blocks are copied behind the output as they are.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use sortmill_io::sync::Arc;
 use sortmill_io::{File, Op, OpKind};
@@ -11,26 +12,30 @@ use sortmill_io::{File, Op, OpKind};
 use super::Shared;
 use crate::error::{Error, Result};
 use crate::partitions::{Content, Unit, Whereabouts};
+use crate::spread::Spot;
 
 /// Where blocks are copied: from each key to the place beside it, so many bytes.
 pub type Moves = HashMap<u64, (u64, usize)>;
 
 /// New places for the blocks of each unit that lie below its place in `move_below`.
-pub fn moves(shared: &Shared<'_>, units: &[Unit], move_below: &[u64]) -> Moves {
+///
+/// # Errors
+/// As [`crate::temps::Temps::allocate`].
+pub fn moves(shared: &Shared<'_>, units: &[Unit], move_below: &[u64]) -> Result<Moves> {
     let mut moves = Moves::new();
     for (unit, &below) in units.iter().zip(move_below) {
         for block in unit.blocks() {
-            if let Whereabouts::Disk(from) = block.whereabouts
-                && from < below
+            if let Whereabouts::Disk(Spot { offset, .. }) = block.whereabouts
+                && offset < below
+                && let Entry::Vacant(entry) = moves.entry(offset)
             {
                 let bytes = block.disk_bytes();
-                moves
-                    .entry(from)
-                    .or_insert_with(|| (shared.temp.allocate(bytes as u64, None), bytes));
+                let behind = shared.temps.allocate(bytes as u64, None)?;
+                entry.insert((behind.offset, bytes));
             }
         }
     }
-    moves
+    Ok(moves)
 }
 
 /// Bytes that `moves` copies.
@@ -46,7 +51,7 @@ pub fn relocate(shared: &Shared<'_>, units: &mut [Unit], moves: &Moves) -> Resul
     if moves.is_empty() {
         return Ok(());
     }
-    let file = shared.temp.spill_file()?;
+    let file = shared.temps.file(0)?;
     copy(shared, &file, moves)?;
     let mut changed = HashMap::new();
     for content in units.iter_mut().flat_map(|unit| &mut unit.contents) {
@@ -130,10 +135,10 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves) -> Result<()> {
 fn with_places(content: &Content, moves: &Moves) -> Content {
     let mut blocks = content.blocks.clone();
     for block in &mut blocks {
-        if let Whereabouts::Disk(from) = block.whereabouts
-            && let Some(&(to, _)) = moves.get(&from)
+        if let Whereabouts::Disk(spot) = &mut block.whereabouts
+            && let Some(&(to, _)) = moves.get(&spot.offset)
         {
-            block.whereabouts = Whereabouts::Disk(to);
+            spot.offset = to;
         }
     }
     Content { blocks, ..*content }

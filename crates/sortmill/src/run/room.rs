@@ -1,15 +1,20 @@
-//! Room on the disks: whether there is enough, and whether output and temporary data can share it.
+//! Room on the disks: whether there is enough, whether output and temporary data can share it, and what is known of
+//! each folder that temporary data are spread over.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sortmill_io::Os;
+use sortmill_io::os::Kind;
 
 use super::Where;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::plan::Plan;
-use crate::temp::Temp;
+use crate::spread::{Spread, TempFolder};
+use crate::stage::read::Source;
 use crate::text;
+
+const DOING: &str = "looking for free space";
 
 /// The file system that `path` lies on, by its number; `None` if it cannot be looked at.
 pub fn device(os: &dyn Os, path: &Path) -> Option<u64> {
@@ -17,11 +22,11 @@ pub fn device(os: &dyn Os, path: &Path) -> Option<u64> {
 }
 
 /// Whether temporary data can lie in the space of the output: a file on the same file system that holds the records
-/// of the input and nothing else.
-pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temp: &Path) -> bool {
+/// of the input and nothing else. With several folders they are spread over these.
+pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temps: &[PathBuf]) -> bool {
     let unchanged = job.map.is_none() && job.reduce.is_none();
-    match output {
-        Where::NewFile(new_file) if unchanged && !job.temp_apart => {
+    match (output, temps) {
+        (Where::NewFile(new_file), [temp]) if unchanged && !job.temp_apart => {
             let temp = device(os, temp);
             temp.is_some() && temp == device(os, new_file.folder())
         }
@@ -29,41 +34,157 @@ pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temp: &Path) ->
     }
 }
 
+/// The folders for temporary data: those asked for, each once; else `$TMPDIR` unless that is in memory, else the
+/// output's folder, else `/var/tmp`. Never another one that nobody named: what lies there is other people's.
+pub fn temp_paths(job: &Job, os: &dyn Os, output: Option<&Path>) -> Vec<PathBuf> {
+    if !job.temps.is_empty() {
+        let mut seen = Vec::new();
+        let mut is_new = |path: &&PathBuf| {
+            let resolved = os.resolve(path).unwrap_or_else(|_| path.to_path_buf());
+            let is_new = !seen.contains(&resolved);
+            seen.push(resolved);
+            is_new
+        };
+        return job
+            .temps
+            .iter()
+            .filter(|path| is_new(path))
+            .cloned()
+            .collect();
+    }
+    if let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
+        && !folder.as_os_str().is_empty()
+        && !os.in_memory(&folder)
+    {
+        return vec![folder];
+    }
+    vec![output.map_or_else(|| PathBuf::from("/var/tmp"), Path::to_owned)]
+}
+
+/// What is known of the folders for temporary data.
+///
+/// # Errors
+/// A folder that cannot be looked at, if there are several.
+pub fn temp_folders(
+    job: &Job,
+    os: &dyn Os,
+    plan: &Plan,
+    (sources, output): (&[Source], Option<&Path>),
+    paths: Vec<PathBuf>,
+) -> Result<Vec<TempFolder>> {
+    if let [path] = &*paths {
+        return Ok(vec![TempFolder::only(path.clone(), plan.temp_bytes)]);
+    }
+    let wrong =
+        |path: &Path, error| Error::io("looking at the folder for temporary files", path, &error);
+    let devices: Vec<u64> = paths
+        .iter()
+        .map(|path| {
+            os.meta_at(path)
+                .map(|meta| meta.identity.0)
+                .map_err(|error| wrong(path, error))
+        })
+        .collect::<Result<_>>()?;
+    let output_device = output.and_then(|folder| device(os, folder));
+    let mut folders = Vec::new();
+    for (number, path) in paths.into_iter().enumerate() {
+        let there = devices[number];
+        let neighbor_count = devices.iter().filter(|&&other| other == there).count();
+        let inputs = sources
+            .iter()
+            .filter(|source| source.meta.kind == Kind::Regular && source.meta.identity.0 == there);
+        let output_bytes = match output_device == Some(there) {
+            true => plan.input_bytes.unwrap_or(0),
+            false => 0,
+        };
+        let input_bytes: u64 = inputs.map(|source| source.meta.bytes).sum();
+        let free_bytes = os.space_free(&path).map_err(|error| wrong(&path, error))?;
+        // A disk that several folders lie on does the work of each of them, and has room for all.
+        let each = |bytes: u64| bytes / neighbor_count as u64;
+        let figures = job.disks.get(number).and_then(Option::as_ref);
+        let rates = figures.and_then(|figures| figures.rates);
+        folders.push(TempFolder {
+            path,
+            neighbor_count,
+            room_bytes: Some(each(free_bytes.saturating_sub(output_bytes))),
+            bytes_per_s: rates.map(|rates| rates.there_and_back() / neighbor_count as f64),
+            busy_bytes: each(input_bytes + output_bytes),
+            expected_bytes: None,
+        });
+    }
+    if let Some(bytes) = plan.temp_bytes {
+        let shares = Spread::new(&folders, plan.temp_bytes).shares(bytes);
+        for (folder, share) in folders.iter_mut().zip(shares) {
+            folder.expected_bytes = Some(share);
+        }
+    }
+    Ok(folders)
+}
+
 /// Refuses a job that cannot fit on the disks, with the number that is missing.
-pub fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&Path>) -> Result<()> {
+pub fn check_space(
+    os: &dyn Os,
+    plan: &Plan,
+    temps: &[TempFolder],
+    output: Option<&Path>,
+) -> Result<()> {
     let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
         return Ok(());
     };
     // Files end in the middle of a block, half of one on average.
     let output_bytes = input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2;
-    let free = |path: &Path| {
-        os.space_free(path)
-            .map_err(|error| Error::io("looking for free space", path, &error))
-    };
-    let mut wanted = vec![(temp.base().to_owned(), temp_bytes, "temporary files need")];
-    if let Some(folder) = output {
-        let folder = folder.to_owned();
+    let mut wanted = Vec::new();
+    let mut shares_space = false;
+    if let [only] = temps {
+        wanted.push((only.path.clone(), temp_bytes, "temporary files need"));
         // A rename needs old and new output at once, so what is there already does not count as free.
-        if device(os, &folder) == device(os, temp.base()) {
+        if let Some(folder) = output
+            && device(os, folder) == device(os, &only.path)
+        {
             let bytes = plan.shared_bytes.unwrap_or(temp_bytes + output_bytes);
-            wanted[0] = (folder, bytes, "temporary data and output need");
-        } else {
-            wanted.push((folder, output_bytes, "the output needs"));
+            wanted[0] = (folder.to_owned(), bytes, "temporary data and output need");
+            shares_space = true;
         }
+    } else {
+        check_together(temps, temp_bytes)?;
+    }
+    if let Some(folder) = output.filter(|_| !shares_space) {
+        wanted.push((folder.to_owned(), output_bytes, "the output needs"));
     }
     for (path, bytes, what) in wanted {
         if bytes == 0 {
             continue;
         }
-        let have = free(&path)?;
+        let free = os.space_free(&path);
+        let have = free.map_err(|error| Error::io(DOING, &path, &error))?;
         if have < bytes {
-            let cause = format!(
-                "{what} {}, and {} are free",
-                text::bytes(bytes),
-                text::bytes(have)
-            );
-            return Err(Error::new(ErrorKind::Space, "looking for free space", cause).at(&path));
+            return Err(too_little(what, bytes, have).at(&path));
         }
     }
     Ok(())
+}
+
+/// Refuses a job whose temporary data do not fit into several folders.
+fn check_together(temps: &[TempFolder], bytes: u64) -> Result<()> {
+    let rooms = || temps.iter().map(|folder| folder.room_bytes.unwrap_or(0));
+    let have: u64 = rooms().sum();
+    if have >= bytes {
+        return Ok(());
+    }
+    let each = temps
+        .iter()
+        .zip(rooms())
+        .map(|(folder, room)| format!("{} in {}", text::bytes(room), folder.path.display()));
+    let each: Vec<String> = each.collect();
+    let hint = format!(
+        "There are {}, less what the output will take there.",
+        each.join(", ")
+    );
+    Err(too_little("temporary files need", bytes, have).hint(hint))
+}
+
+fn too_little(what: &str, bytes: u64, have: u64) -> Error {
+    let (need, have) = (text::bytes(bytes), text::bytes(have));
+    let cause = format!("{what} {need}, and {have} are free");
+    Error::new(ErrorKind::Space, DOING, cause)
 }

@@ -26,7 +26,7 @@ use crate::long::Item;
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Order;
-use crate::partitions::{Counts, Unit, Whereabouts, damaged};
+use crate::partitions::{Counts, Unit, damaged};
 use crate::parts::Cuts;
 use crate::places::Places;
 use crate::queue::Queue;
@@ -115,9 +115,8 @@ pub struct Phase<'a> {
     pub shared: &'a Shared<'a>,
     /// The order of what is sorted.
     pub order: Order,
-    /// Long records, and the file that those lie in which were evicted.
+    /// Long records.
     bodies: &'a Bodies,
-    file: Option<Arc<File>>,
     pub output: &'a Output<'a>,
     pub places: Places,
     /// Where the output has several files.
@@ -149,11 +148,11 @@ pub fn sort(
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
     let (in_bodies, bodies_on_disk) = bodies.held();
     let free = plan.block_count - in_bodies;
-    let lead = match shared.temp.lies_in_output() {
+    let lead = match shared.temps.lies_in_output() {
         true => Lead::new(&units, free, |unit| is_too_large(shared, unit)),
         false => Lead::default(),
     };
-    let moves = relocate::moves(shared, &units, &lead.move_below);
+    let moves = relocate::moves(shared, &units, &lead.move_below)?;
     let moved_bytes = relocate::moved_bytes(&moves);
     let read_bytes = moved_bytes + bodies_on_disk;
     expected::sort(
@@ -176,13 +175,7 @@ pub fn sort(
             row.as_ref().inspect(|row| row.abort());
         });
     }
-    let spilled = units
-        .iter()
-        .flat_map(Unit::blocks)
-        .any(|block| matches!(block.whereabouts, Whereabouts::Disk(_)));
-    let needs_file =
-        spilled || bodies_on_disk > 0 || units.iter().any(|unit| is_too_large(shared, unit));
-    let file = needs_file.then(|| shared.temp.spill_file()).transpose()?;
+    let files = shared.temps.files();
     // Without a target units are gathered as into a file: side by side.
     let is_file = !matches!(target, Some(Target::Stream(_)));
     let output = Output {
@@ -196,8 +189,6 @@ pub fn sort(
         shared,
         order: plan.short_order(),
         bodies,
-        // What is not needed is not kept open, so that it goes when the loader is done with it.
-        file: file.clone().filter(|_| bodies_on_disk > 0),
         output: &output,
         places,
         parts,
@@ -211,14 +202,14 @@ pub fn sort(
         let loader = spawn(threads, "load", || {
             let mut meter = shared.meter("load", &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
-                let done = load_all(&phase, units, file.as_ref(), &loaded, &mut meter)?;
-                drop(file);
+                let done = load_all(&phase, units, &files, &loaded, &mut meter)?;
+                drop(files);
                 // The probe of a long job writes to it; some of the job is still to come.
                 let so_far_ns = os.now_ns() - shared.began_ns;
                 // Workers may have bodies still to read.
                 let is_read = bodies_on_disk == 0;
                 if is_read && !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
-                    shared.temp.remove_spill();
+                    shared.temps.remove_spilled();
                 }
                 meter.lap(Stage::Load, State::Work);
                 Ok(done)
@@ -304,27 +295,19 @@ pub fn is_too_large(shared: &Shared<'_>, unit: &Unit) -> bool {
 fn load_all(
     phase: &Phase<'_>,
     units: Vec<Unit>,
-    file: Option<&Arc<File>>,
+    files: &[Option<Arc<File>>],
     loaded: &Queue<LoadedUnit>,
     meter: &mut Meter<'_>,
 ) -> Result<Done> {
-    let Shared { plan, os, stop, .. } = *phase.shared;
+    let Shared { os, stop, .. } = *phase.shared;
     let pool = &phase.shared.block_pool;
-    let mut loader = Loader::new(
-        os,
-        plan.block_depth,
-        pool,
-        file,
-        loaded,
-        &phase.places,
-        stop,
-    )?;
+    let depths = phase.shared.temps.depths();
+    let mut loader = Loader::new(os, &depths, pool, files, loaded, &phase.places, stop)?;
     let mut done = Done::default();
     for (number, unit) in units.into_iter().enumerate() {
         if is_too_large(phase.shared, &unit) {
             loader.settle(meter)?;
-            let file = file.expect("units that are merged have a file");
-            merge_unit(phase, number, unit, file, meter, &mut done)?;
+            merge_unit(phase, number, unit, meter, &mut done)?;
         } else {
             loader.load(number, unit, meter)?;
         }
@@ -423,7 +406,7 @@ pub fn lay_out<'b>(
         .map(|block| Framed {
             header: block.header,
             bytes: &block.buffer,
-            unchecked: block.offset.is_some(),
+            unchecked: block.spot.is_some(),
         })
         .collect();
     let framed = border::blocks(phase.shared.job, plan.order.format(), framed);
@@ -432,8 +415,8 @@ pub fn lay_out<'b>(
         .as_ref()
         .map(|(from, to)| (from.as_ref(), to.as_ref()));
     Slab::lay_out(&phase.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
-        let offset = blocks[wrong.block].offset.unwrap_or(0);
-        damaged(&phase.shared.temp.spill_path(), offset, wrong.why)
+        let spot = blocks[wrong.block].spot.unwrap_or_default();
+        damaged(phase.shared.temps, spot, wrong.why)
     })
 }
 
@@ -541,7 +524,7 @@ impl<'a> Phase<'a> {
         BodyReader::new(Means {
             os: self.shared.os,
             bodies: self.bodies,
-            file: self.file.as_ref(),
+            temps: self.shared.temps,
             order: &plan.order,
             short_order: &self.order,
             head_bytes: plan.head_bytes,

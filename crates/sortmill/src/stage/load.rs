@@ -1,7 +1,7 @@
 //! Partitions back to memory, in the order of their ranges.
 //!
-//! One thread owns the ring and reads ahead as far as there are free blocks, across units, so that the
-//! device never waits for the sorters. What is in memory already is passed on as it is.
+//! One thread owns the ring and reads ahead as far as there are free blocks, across units, so that no
+//! device waits for the sorters, and from each device only so much at a time. What is in memory already is passed on as it is.
 
 use std::collections::VecDeque;
 
@@ -14,6 +14,7 @@ use crate::metrics::{Meter, Stage, State};
 use crate::partitions::{Unit, Whereabouts};
 use crate::places::Places;
 use crate::queue::{Queue, Stop};
+use crate::spread::Spot;
 
 /// A block in memory.
 #[derive(Clone)]
@@ -22,8 +23,8 @@ pub struct LoadedBlock {
     pub header: Header,
     /// Its bytes.
     pub buffer: Arc<Buffer>,
-    /// Where in the temporary file it came from, if it did: then it is still to be checked.
-    pub offset: Option<u64>,
+    /// Where among the temporary data it came from, if it did: then it is still to be checked.
+    pub spot: Option<Spot>,
 }
 
 /// A unit whose blocks are all in memory.
@@ -40,8 +41,8 @@ pub struct LoadedUnit {
 pub struct Loader<'a> {
     /// Memory for blocks.
     pub pool: &'a Pool,
-    /// The temporary file, if anything was spilled.
-    pub file: Option<&'a Arc<File>>,
+    /// The temporary files, as far as anything was spilled.
+    pub files: &'a [Option<Arc<File>>],
     /// Where loaded units go.
     pub loaded: &'a Queue<LoadedUnit>,
     /// Told of each unit that is loaded.
@@ -49,7 +50,9 @@ pub struct Loader<'a> {
     /// Ends the job.
     pub stop: &'a Stop,
     ring: Option<Box<dyn Ring>>,
-    depth: usize,
+    /// How many reads of each file may be in flight, and are.
+    depths: &'a [usize],
+    in_flight: Vec<usize>,
     /// Units whose blocks have been asked for, in order.
     begun: VecDeque<Begun>,
 }
@@ -62,33 +65,37 @@ struct Begun {
 }
 
 impl<'a> Loader<'a> {
-    /// A loader with `depth` reads in flight.
+    /// A loader with at most as many reads of each file in flight as `depths` says.
     ///
     /// # Errors
     /// When the kernel refuses a ring.
     pub fn new(
         os: &dyn Os,
-        depth: usize,
+        depths: &'a [usize],
         pool: &'a Pool,
-        file: Option<&'a Arc<File>>,
+        files: &'a [Option<Arc<File>>],
         loaded: &'a Queue<LoadedUnit>,
         places: &'a Places,
         stop: &'a Stop,
     ) -> Result<Self> {
-        let ring = file
+        let ring = files
+            .iter()
+            .flatten()
+            .next()
             .map(|file| {
-                os.ring(depth)
+                os.ring_over(depths.iter().sum(), depths.len())
                     .map_err(|error| Error::io("starting to read", &file.path, &error))
             })
             .transpose()?;
         Ok(Self {
             pool,
-            file,
+            files,
             loaded,
             places,
             stop,
             ring,
-            depth,
+            depths,
+            in_flight: vec![0; depths.len()],
             begun: VecDeque::new(),
         })
     }
@@ -104,18 +111,16 @@ impl<'a> Loader<'a> {
                 Whereabouts::Memory(buffer) => Some(LoadedBlock {
                     header: block.header,
                     buffer: Arc::clone(buffer),
-                    offset: None,
+                    spot: None,
                 }),
                 Whereabouts::Disk(_) => None,
             })
             .collect();
-        let wanted: Vec<(usize, Header, u64, usize)> = unit
+        let wanted: Vec<(usize, Spot, usize)> = unit
             .blocks()
             .enumerate()
             .filter_map(|(index, block)| match block.whereabouts {
-                Whereabouts::Disk(offset) => {
-                    Some((index, block.header, offset, block.disk_bytes()))
-                }
+                Whereabouts::Disk(spot) => Some((index, spot, block.disk_bytes())),
                 Whereabouts::Memory(_) => None,
             })
             .collect();
@@ -126,18 +131,20 @@ impl<'a> Loader<'a> {
             blocks,
         });
         let unit_tag = (number as u64) << 32;
-        for (index, _, offset, bytes) in &wanted {
-            let buffer = self.free_block(meter)?;
-            let file = self.file.expect("blocks on disk have a file");
+        for (index, spot, bytes) in wanted {
+            let buffer = self.free_block(spot.folder, meter)?;
+            let file = self.files[spot.folder].as_ref();
+            let file = Arc::clone(file.expect("blocks on disk have a file"));
             self.ring().submit(Op {
                 kind: OpKind::Read,
-                file: Arc::clone(file),
-                offset: *offset,
+                file,
+                offset: spot.offset,
                 buffer,
-                range: 0..*bytes,
-                tag: unit_tag | *index as u64,
+                range: 0..bytes,
+                tag: unit_tag | index as u64,
             });
-            meter.submitted(*bytes);
+            self.in_flight[spot.folder] += 1;
+            meter.submitted(bytes);
         }
         self.pass_on(meter)
     }
@@ -157,16 +164,15 @@ impl<'a> Loader<'a> {
         &mut **self.ring.as_mut().expect("blocks on disk have a ring")
     }
 
-    /// A free block, landing reads while there is none.
-    fn free_block(&mut self, meter: &mut Meter<'_>) -> Result<Buffer> {
+    /// A free block for a read of file number `folder`, landing reads while there is none.
+    fn free_block(&mut self, folder: usize, meter: &mut Meter<'_>) -> Result<Buffer> {
         loop {
-            let in_flight = self.ring().in_flight();
-            if in_flight < self.depth
+            if self.in_flight[folder] < self.depths[folder]
                 && let Some(buffer) = self.pool.try_take()
             {
                 return Ok(buffer);
             }
-            if in_flight > 0 {
+            if self.ring().in_flight() > 0 {
                 self.land_one(meter)?;
                 continue;
             }
@@ -194,16 +200,17 @@ impl<'a> Loader<'a> {
         meter.read(asked as u64);
         let first = self.begun.front().expect("a unit waits for it").number;
         let begun = &mut self.begun[number - first];
-        let header = begun
-            .unit
-            .blocks()
-            .nth(index)
-            .expect("the block was asked for")
-            .header;
+        let block = begun.unit.blocks().nth(index);
+        let block = block.expect("the block was asked for");
+        let header = block.header;
+        let Whereabouts::Disk(spot) = block.whereabouts else {
+            unreachable!("it was read from a file");
+        };
+        self.in_flight[spot.folder] -= 1;
         begun.blocks[index] = Some(LoadedBlock {
             header,
             buffer: Arc::new(buffer),
-            offset: Some(done.op.offset),
+            spot: Some(spot),
         });
         begun.missing -= 1;
         let totals = meter.stage(Stage::Load);

@@ -8,9 +8,8 @@
 use std::cmp::Ordering;
 
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
-use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::{AtomicU32, Ordering as Memory};
-use sortmill_io::{Buffer, File, Op, OpKind, Pool, Ring};
+use sortmill_io::{Buffer, Op, OpKind, Pool, Ring};
 
 use crate::block::{Open, disk_bytes, record_bytes_max};
 use crate::bodies::BodyReader;
@@ -20,21 +19,23 @@ use crate::metrics::{Meter, Stage, State};
 use crate::order::Order;
 use crate::partitions::damaged;
 use crate::queue::Stop;
+use crate::spread::Spot;
+use crate::temps::Temps;
 
 /// The partition number that marks a block as part of a run; the run's own number is added.
 const RUN: u32 = 1 << 31;
 
-/// A sorted file of records within the temporary file.
+/// A sorted file of records among the temporary data.
 pub struct Run {
-    blocks: Vec<(Header, u64)>,
+    blocks: Vec<(Header, Spot)>,
 }
 
 /// What run writing and merging work with. Everything is done by one thread, an operation at a time.
 pub struct Device<'a> {
     /// One read or write at a time.
     pub ring: &'a mut dyn Ring,
-    /// The temporary file.
-    pub file: &'a Arc<File>,
+    /// The temporary files.
+    pub temps: &'a Temps<'a>,
     /// Memory for blocks.
     pub pool: &'a Pool,
     /// Reads long records where their heads do not tell.
@@ -45,8 +46,6 @@ pub struct Device<'a> {
     pub job: u64,
     /// How many runs the job has written, over all its partitions.
     pub run_count: &'a AtomicU32,
-    /// Gives the next so many bytes of the temporary file a place.
-    pub allocate: &'a dyn Fn(u64) -> u64,
     /// Bytes written and read, for the report.
     pub written_bytes: u64,
     /// Bytes read.
@@ -70,7 +69,7 @@ impl Device<'_> {
         meter.completed(asked);
         let moved = done
             .result
-            .map_err(|error| Error::io(doing, &self.file.path, &error).offset(done.op.offset))?;
+            .map_err(|error| Error::io(doing, &done.op.file.path, &error).offset(done.op.offset))?;
         match done.op.kind {
             OpKind::Read => meter.read(asked as u64),
             OpKind::Write => meter.wrote(asked as u64),
@@ -91,18 +90,18 @@ impl Device<'_> {
         buffer.ok_or_else(|| self.stop.error())
     }
 
-    /// Reads the block with `header` at `offset`, without looking into it.
+    /// Reads the block with `header` at `spot`, without looking into it.
     ///
     /// # Errors
     /// A read that failed.
-    pub fn read(&mut self, header: &Header, offset: u64, meter: &mut Meter<'_>) -> Result<Buffer> {
+    pub fn read(&mut self, header: &Header, spot: Spot, meter: &mut Meter<'_>) -> Result<Buffer> {
         let buffer = self.take_block(meter)?;
         let bytes = disk_bytes(header);
         self.read_bytes += bytes as u64;
         let op = Op {
             kind: OpKind::Read,
-            file: Arc::clone(self.file),
-            offset,
+            file: self.temps.file(spot.folder)?,
+            offset: spot.offset,
             buffer,
             range: 0..bytes,
             tag: 0,
@@ -110,22 +109,22 @@ impl Device<'_> {
         self.transfer(op, "reading back temporary data", meter)
     }
 
-    fn write(&mut self, header: Header, mut buffer: Buffer, meter: &mut Meter<'_>) -> Result<u64> {
+    fn write(&mut self, header: Header, mut buffer: Buffer, meter: &mut Meter<'_>) -> Result<Spot> {
         header.seal(&mut buffer);
         let bytes = disk_bytes(&header);
         buffer[HEADER_BYTES + header.payload_bytes as usize..bytes].fill(0);
-        let offset = (self.allocate)(bytes as u64);
+        let spot = self.temps.allocate(bytes as u64, None)?;
         self.written_bytes += bytes as u64;
         let op = Op {
             kind: OpKind::Write,
-            file: Arc::clone(self.file),
-            offset,
+            file: self.temps.file(spot.folder)?,
+            offset: spot.offset,
             buffer,
             range: 0..bytes,
             tag: 0,
         };
         self.transfer(op, "writing temporary data", meter)?;
-        Ok(offset)
+        Ok(spot)
     }
 }
 
@@ -247,16 +246,18 @@ impl RunWriter {
             record_count: open.records(),
             payload_bytes: open.payload_bytes(),
         };
-        let offset = device.write(header, open.into_buffer(), meter)?;
-        self.run.blocks.push((header, offset));
+        let spot = device.write(header, open.into_buffer(), meter)?;
+        self.run.blocks.push((header, spot));
         Ok(())
     }
 }
 
 /// Where the merge stands in one run.
 struct Cursor {
-    blocks: std::vec::IntoIter<(Header, u64)>,
+    blocks: std::vec::IntoIter<(Header, Spot)>,
     block: Option<(Header, Buffer)>,
+    /// Where that came from.
+    spot: Spot,
     /// The next segment's header in the block.
     at: usize,
     chunk: u64,
@@ -297,19 +298,19 @@ impl Cursor {
             });
             if self.at >= end {
                 self.block = None;
-                let Some((header, offset)) = self.blocks.next() else {
+                let Some((header, spot)) = self.blocks.next() else {
                     return Ok(false);
                 };
-                let buffer = device.read(&header, offset, meter)?;
-                Header::open(&buffer, &header)
-                    .map_err(|why| damaged(&device.file.path, offset, why))?;
+                let buffer = device.read(&header, spot, meter)?;
+                self.spot = spot;
+                Header::open(&buffer, &header).map_err(|why| damaged(device.temps, spot, why))?;
                 self.block = Some((header, buffer));
                 self.at = HEADER_BYTES;
                 continue;
             }
             let (_, buffer) = self.block.as_ref().expect("a block is open");
             let (segment, header_bytes) = Segment::get(&buffer[self.at..end])
-                .map_err(|why| damaged(&device.file.path, 0, why))?;
+                .map_err(|why| damaged(device.temps, self.spot, why))?;
             let from = self.at + header_bytes;
             self.at = from + segment.bytes as usize;
             self.chunk = segment.chunk;
@@ -317,7 +318,7 @@ impl Cursor {
             self.is_stub = segment.record_count == 0;
             if self.is_stub {
                 Stub::get(&buffer[from..self.at])
-                    .ok_or_else(|| damaged(&device.file.path, 0, Damage::Segments))?;
+                    .ok_or_else(|| damaged(device.temps, self.spot, Damage::Segments))?;
                 self.record = from..self.at;
                 self.word = order.word(self.item().short(), 0);
             } else {
@@ -351,6 +352,7 @@ pub fn merge(
         let mut cursor = Cursor {
             blocks: run.blocks.into_iter(),
             block: None,
+            spot: Spot::default(),
             at: 0,
             chunk: 0,
             left: 0,

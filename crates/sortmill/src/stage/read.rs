@@ -4,8 +4,11 @@
 //! beginning of a record that a chunk's end cut through in front of the next chunk's bytes, so that every
 //! record is contiguous and only these fragments are copied (CD 2.2.1). A record's chunk is the one it
 //! ends in. The chunk's memory belongs to whoever takes it from the queue.
+//!
+//! Files on several devices are read side by side, each device's in order, so that all devices are busy. Chunks are
+//! numbered as if they were read one after the other.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::sync::Arc;
@@ -120,6 +123,21 @@ impl Source {
     }
 }
 
+/// The devices that `sources` lie on, if all are files.
+#[must_use]
+pub fn devices(sources: &[Source]) -> Vec<u64> {
+    let mut devices = Vec::new();
+    for source in sources {
+        if source.extent() == Extent::Stream {
+            return Vec::new();
+        }
+        if !devices.contains(&source.meta.identity.0) {
+            devices.push(source.meta.identity.0);
+        }
+    }
+    devices
+}
+
 /// Looks at each chunk before it is handed on: how a stream is sampled.
 pub trait Watcher {
     /// Sees a chunk's records.
@@ -142,6 +160,8 @@ pub struct Reader<'a> {
     pub chunks: &'a Queue<Chunk>,
     /// Ends the job.
     pub stop: &'a Stop,
+    /// Read files on several devices at once: chunks come in any order then.
+    pub side_by_side: bool,
     /// Ignore what is appended after the start.
     pub as_of_start: bool,
     /// How many bad records may be skipped.
@@ -180,17 +200,14 @@ const SKIPPED_TOLD_MAX: usize = 100;
 /// # Errors
 /// The first input that is unreadable, changed, or not what its format says.
 pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
+    let lanes = lanes(&reader);
     let ring = reader
         .os
-        .ring(reader.plan.chunk_depth)
+        .ring_over(lanes.len() * reader.plan.chunk_depth, lanes.len())
         .map_err(|error| Error::new(ErrorKind::Io, "starting to read", error.to_string()))?;
-    let extents = reader.sources.iter().map(Source::extent).collect();
     let mut run = Run {
         ring,
-        assigned: Chunks::new(extents, reader.plan.chunk_bytes as u64),
-        on_their_way: BTreeMap::new(),
-        landed: BTreeMap::new(),
-        next: 0,
+        lanes,
         joint: Joint::default(),
         totals: ReadTotals::default(),
         reader,
@@ -207,15 +224,65 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
     Ok(run.totals)
 }
 
+/// A lane for each device, if files are to be read side by side and there is memory for it; else one for all.
+fn lanes(reader: &Reader<'_>) -> Vec<Lane> {
+    let plan = reader.plan;
+    let extents: Vec<Extent> = reader.sources.iter().map(Source::extent).collect();
+    let devices = match reader.side_by_side {
+        true => devices(reader.sources),
+        false => Vec::new(),
+    };
+    // Two chunks of each, and one for the lane that goes on with a long record.
+    let count = devices.len().min((plan.chunk_count - 1) / 2);
+    if count <= 1 {
+        let all = Chunks::new(&extents, plan.chunk_bytes as u64);
+        return vec![Lane::new(all, plan.chunk_count)];
+    }
+    let lane_of = |source: &Source| {
+        let device = devices
+            .iter()
+            .position(|&device| device == source.meta.identity.0);
+        device.expect("every device is known") % count
+    };
+    let lane_of: Vec<usize> = reader.sources.iter().map(lane_of).collect();
+    let lanes = Chunks::side_by_side(&extents, &lane_of, plan.chunk_bytes as u64).into_iter();
+    lanes
+        .map(|chunks| Lane::new(chunks, (plan.chunk_count - 1) / count))
+        .collect()
+}
+
+/// Inputs that are read one after the other: those on one device, or all.
+struct Lane {
+    assigned: Chunks,
+    /// All chunks have been assigned.
+    ended: bool,
+    /// Chunks that are being read or have been, and were not handed on, in order.
+    begun: VecDeque<(Assignment, Option<Buffer>)>,
+    /// The most of them, so that every lane always has memory to go on.
+    begun_max: usize,
+    in_flight: usize,
+    joint: Joint,
+}
+
+impl Lane {
+    fn new(assigned: Chunks, begun_max: usize) -> Self {
+        Self {
+            assigned,
+            ended: false,
+            begun: VecDeque::new(),
+            begun_max,
+            in_flight: 0,
+            joint: Joint::default(),
+        }
+    }
+}
+
 struct Run<'a, 'm, 'o> {
     reader: Reader<'a>,
     meter: &'m mut Meter<'o>,
     ring: Box<dyn Ring>,
-    assigned: Chunks,
-    on_their_way: BTreeMap<u64, Assignment>,
-    landed: BTreeMap<u64, (Assignment, Buffer)>,
-    /// The chunk to be handed on next.
-    next: u64,
+    lanes: Vec<Lane>,
+    /// That of the lane whose chunk is being handed on.
     joint: Joint,
     totals: ReadTotals,
 }
@@ -241,9 +308,9 @@ impl Run<'_, '_, '_> {
             if self.ring.in_flight() > 0 {
                 self.land_one()?;
                 self.hand_on_landed()?;
-            } else if self.assigned.stream_is_next() {
+            } else if self.lanes[0].assigned.stream_is_next() {
                 self.read_stream()?;
-            } else if self.assigned.assign().is_none() {
+            } else if self.lanes.iter().all(|lane| lane.ended) {
                 return Ok(());
             }
         }
@@ -251,15 +318,15 @@ impl Run<'_, '_, '_> {
 
     /// Starts reads while there are buffers, depth and chunks of files left.
     fn submit_reads(&mut self) -> Result<()> {
-        while self.ring.in_flight() < self.reader.plan.chunk_depth
-            && !self.assigned.stream_is_next()
-        {
+        while let Some(number) = self.idlest_lane() {
             let nothing_to_wait_for = self.ring.in_flight() == 0;
             let Some(buffer) = self.take_buffer(nothing_to_wait_for)? else {
                 return Ok(());
             };
-            let Some(assignment) = self.assigned.assign() else {
-                return Ok(());
+            let lane = &mut self.lanes[number];
+            let Some(assignment) = lane.assigned.assign() else {
+                lane.ended = true;
+                continue;
             };
             let from = self.reader.plan.headroom_bytes;
             let file = Arc::clone(&self.reader.sources[assignment.input].file);
@@ -276,9 +343,23 @@ impl Run<'_, '_, '_> {
                 tag: assignment.chunk,
             });
             self.meter.submitted(asked as usize);
-            self.on_their_way.insert(assignment.chunk, assignment);
+            lane.in_flight += 1;
+            lane.begun.push_back((assignment, None));
         }
         Ok(())
+    }
+
+    /// The lane with the fewest reads in flight of those that may have one more.
+    fn idlest_lane(&self) -> Option<usize> {
+        let depth = self.reader.plan.chunk_depth;
+        let may = |lane: &Lane| {
+            let has_room = lane.in_flight < depth && lane.begun.len() < lane.begun_max;
+            has_room && !lane.ended && !lane.assigned.stream_is_next()
+        };
+        let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| may(lane));
+        lanes
+            .min_by_key(|(_, lane)| lane.in_flight)
+            .map(|(number, _)| number)
     }
 
     /// A free buffer for a chunk; waits for one only if told to.
@@ -308,10 +389,13 @@ impl Run<'_, '_, '_> {
         let done = self.ring.complete(true).expect("a read is in flight");
         self.meter.lap(Stage::Read, State::Device);
         self.meter.completed(done.op.range.len());
-        let assignment = self
-            .on_their_way
-            .remove(&done.op.tag)
-            .expect("every read in flight is known");
+        let is_it = |begun: &(Assignment, Option<Buffer>)| begun.0.chunk == done.op.tag;
+        let mut lanes = self.lanes.iter_mut();
+        let lane = lanes.find(|lane| lane.begun.iter().any(is_it));
+        let lane = lane.expect("every read in flight is known");
+        lane.in_flight -= 1;
+        let begun = lane.begun.iter_mut().find(|begun| is_it(begun));
+        let (assignment, landed) = begun.expect("it was just found");
         let path = &done.op.file.path;
         let moved = done
             .result
@@ -328,22 +412,44 @@ impl Run<'_, '_, '_> {
         }
         self.totals.device_bytes += moved as u64;
         self.meter.read(assignment.bytes);
-        self.landed
-            .insert(assignment.chunk, (assignment, done.op.buffer));
+        *landed = Some(done.op.buffer);
         Ok(())
     }
 
     fn hand_on_landed(&mut self) -> Result<()> {
-        while let Some((assignment, buffer)) = self.landed.remove(&self.next) {
-            self.next += 1;
-            self.hand_on(&assignment, buffer)?;
+        while let Some(number) = self.next_lane() {
+            let (assignment, buffer) = self.lanes[number].begun.pop_front().expect("it is there");
+            self.hand_on_of(number, &assignment, buffer.expect("it has landed"))?;
         }
         Ok(())
     }
 
+    /// A lane whose next chunk has been read. One that is in the middle of a long record goes on with that before any
+    /// other begins one: there is memory for one of them.
+    fn next_lane(&self) -> Option<usize> {
+        let is_ready = |lane: &Lane| {
+            lane.begun
+                .front()
+                .is_some_and(|(_, buffer)| buffer.is_some())
+        };
+        let mut lanes = self.lanes.iter();
+        match lanes.position(|lane| lane.joint.is_long) {
+            Some(number) => Some(number).filter(|&number| is_ready(&self.lanes[number])),
+            None => self.lanes.iter().position(is_ready),
+        }
+    }
+
+    /// Hands on the next chunk of a lane.
+    fn hand_on_of(&mut self, number: usize, assignment: &Assignment, buffer: Buffer) -> Result<()> {
+        std::mem::swap(&mut self.joint, &mut self.lanes[number].joint);
+        let result = self.hand_on(assignment, buffer);
+        std::mem::swap(&mut self.joint, &mut self.lanes[number].joint);
+        result
+    }
+
     /// Reads one stream to its end, a chunk at a time.
     fn read_stream(&mut self) -> Result<()> {
-        let stream = self.assigned.assign().expect("a stream is next");
+        let stream = self.lanes[0].assigned.assign().expect("a stream is next");
         let file = Arc::clone(&self.reader.sources[stream.input].file);
         let mut offset = 0;
         let mut count = 0;
@@ -352,19 +458,18 @@ impl Run<'_, '_, '_> {
             let bytes = self.fill_from_stream(&file, &mut buffer, offset)?;
             let last = bytes < self.reader.plan.chunk_bytes;
             let assignment = Assignment {
-                chunk: self.next,
+                chunk: stream.chunk + count,
                 offset,
                 bytes: bytes as u64,
                 last,
                 ..stream
             };
-            self.next += 1;
             count += 1;
             offset += bytes as u64;
             self.totals.device_bytes += bytes as u64;
-            self.hand_on(&assignment, buffer)?;
+            self.hand_on_of(0, &assignment, buffer)?;
             if last {
-                self.assigned.stream_ended(count);
+                self.lanes[0].assigned.stream_ended(count);
                 return Ok(());
             }
         }

@@ -1,7 +1,10 @@
-//! Full blocks of evicted partitions to the temporary file.
+//! Full blocks of evicted partitions to the temporary files.
 //!
 //! One thread owns the ring. A block is sealed (header and checksum) here, just before it leaves; its
-//! memory is free again when the device has it.
+//! memory is free again when the device has it. Each folder has a lane of its own of blocks that wait, and so many
+//! writes in flight, so that a slow disk keeps no other waiting.
+
+use std::collections::VecDeque;
 
 use sortmill_io::sync::Arc;
 use sortmill_io::{File, Op, OpKind, Os, Ring};
@@ -11,19 +14,18 @@ use crate::error::{Error, Result};
 use crate::metrics::{Meter, Stage, State};
 use crate::partitions::SpillBlock;
 use crate::queue::{Queue, Stop};
+use crate::temps::Temps;
 
 /// What the spiller works with.
 pub struct Spiller<'a> {
     /// All I/O.
     pub os: &'a dyn Os,
-    /// Makes the temporary file when the first block comes.
-    pub open: &'a dyn Fn() -> Result<Arc<File>>,
+    /// Where blocks go.
+    pub temps: &'a Temps<'a>,
     /// What is to be written.
     pub blocks: &'a Queue<SpillBlock>,
     /// Told of each block whose memory is about to be free again.
     pub written: &'a dyn Fn(),
-    /// Writes in flight.
-    pub depth: usize,
     /// Ends the job.
     pub stop: &'a Stop,
 }
@@ -33,67 +35,142 @@ pub struct Spiller<'a> {
 /// # Errors
 /// The first write that failed; a full disk as [`crate::error::ErrorKind::Space`].
 pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<u64> {
-    let mut file: Option<Arc<File>> = None;
-    let mut ring: Option<Box<dyn Ring>> = None;
-    let mut bytes = 0;
+    let Some(first) = wait_for_block(spiller, meter)? else {
+        return Ok(0);
+    };
+    let mut disks = Disks::new(spiller, first)?;
     loop {
-        let in_flight = ring.as_ref().map_or(0, |ring| ring.in_flight());
-        let block = if in_flight == 0 {
-            meter.lap(Stage::Spill, State::Work);
-            let block = spiller.blocks.pop();
-            meter.lap(Stage::Spill, State::Input);
-            spiller.stop.check()?;
-            block
-        } else if in_flight < spiller.depth {
-            spiller.blocks.try_pop()
-        } else {
-            None
-        };
-        match (block, &mut ring) {
-            (Some(block), Some(ring)) => {
-                bytes += submit(
-                    block,
-                    file.as_ref().expect("opened with the ring"),
-                    &mut **ring,
-                    meter,
-                );
+        if disks.ring.in_flight() == 0 && disks.nothing_waits() {
+            match wait_for_block(spiller, meter)? {
+                Some(block) => disks.line_up(block),
+                None => return Ok(disks.bytes),
             }
-            (Some(block), None) => {
-                let opened = (spiller.open)()?;
-                let mut made = spiller
-                    .os
-                    .ring(spiller.depth)
-                    .map_err(|error| Error::io("starting to write", &opened.path, &error))?;
-                bytes += submit(block, &opened, &mut *made, meter);
-                file = Some(opened);
-                ring = Some(made);
-            }
-            (None, Some(ring)) if ring.in_flight() > 0 => {
-                meter.lap(Stage::Spill, State::Work);
-                let done = ring.complete(true).expect("a write is in flight");
-                meter.lap(Stage::Spill, State::Device);
-                meter.completed(done.op.range.len());
-                let result = done.result;
-                let written = done.op.range.len() as u64;
-                let (path, offset) = (done.op.file.path.clone(), done.op.offset);
-                // In this order no block is ever counted twice.
-                (spiller.written)();
-                drop(done.op.buffer);
-                result.map_err(|error| {
-                    Error::io("writing temporary data", &path, &error).offset(offset)
-                })?;
-                meter.wrote(written);
-            }
-            (None, _) => return Ok(bytes),
         }
+        while let Some(block) = spiller.blocks.try_pop() {
+            disks.line_up(block);
+        }
+        disks.submit(meter)?;
+        disks.land_one(meter)?;
+        spiller.stop.check()?;
     }
 }
 
-fn submit(block: SpillBlock, file: &Arc<File>, ring: &mut dyn Ring, meter: &mut Meter<'_>) -> u64 {
+/// The next block; `None` when there will be no more.
+fn wait_for_block(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<Option<SpillBlock>> {
+    meter.lap(Stage::Spill, State::Work);
+    let block = spiller.blocks.pop();
+    meter.lap(Stage::Spill, State::Input);
+    spiller.stop.check()?;
+    Ok(block)
+}
+
+/// All folders' disks, and what is on its way to them.
+struct Disks<'a> {
+    spiller: &'a Spiller<'a>,
+    ring: Box<dyn Ring>,
+    lanes: Vec<Lane>,
+    bytes: u64,
+}
+
+/// One folder's.
+struct Lane {
+    waiting: VecDeque<SpillBlock>,
+    /// The folder's file, from its first block on.
+    file: Option<Arc<File>>,
+    depth: usize,
+    in_flight: usize,
+    /// Since when writes have been in flight that were not counted yet.
+    counted_ns: u64,
+}
+
+impl<'a> Disks<'a> {
+    fn new(spiller: &'a Spiller<'a>, first: SpillBlock) -> Result<Self> {
+        let depths = spiller.temps.depths();
+        let path = spiller.temps.path(first.spot.folder);
+        let ring = spiller
+            .os
+            .ring_over(depths.iter().sum(), depths.len())
+            .map_err(|error| Error::io("starting to write", &path, &error))?;
+        let lane = |depth| Lane {
+            waiting: VecDeque::new(),
+            file: None,
+            depth,
+            in_flight: 0,
+            counted_ns: 0,
+        };
+        let mut disks = Self {
+            spiller,
+            ring,
+            lanes: depths.into_iter().map(lane).collect(),
+            bytes: 0,
+        };
+        disks.line_up(first);
+        Ok(disks)
+    }
+
+    fn line_up(&mut self, block: SpillBlock) {
+        self.lanes[block.spot.folder].waiting.push_back(block);
+    }
+
+    fn nothing_waits(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.waiting.is_empty())
+    }
+
+    /// Starts as many writes as may be in flight.
+    fn submit(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let Spiller { os, temps, .. } = *self.spiller;
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            while lane.in_flight < lane.depth
+                && let Some(block) = lane.waiting.pop_front()
+            {
+                let file = match &lane.file {
+                    Some(file) => Arc::clone(file),
+                    None => Arc::clone(lane.file.insert(temps.file(number)?)),
+                };
+                let op = seal(block, file, meter);
+                let bytes = op.range.len();
+                self.ring.submit(op);
+                meter.submitted(bytes);
+                self.bytes += bytes as u64;
+                if lane.in_flight == 0 {
+                    lane.counted_ns = os.now_ns();
+                }
+                lane.in_flight += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a write, and gives its memory back.
+    fn land_one(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        meter.lap(Stage::Spill, State::Work);
+        let done = self.ring.complete(true).expect("a write is in flight");
+        meter.lap(Stage::Spill, State::Device);
+        meter.completed(done.op.range.len());
+        let written = done.op.range.len() as u64;
+        let (path, offset) = (done.op.file.path.clone(), done.op.offset);
+        let number = done.op.tag as usize;
+        // In this order no block is ever counted twice.
+        (self.spiller.written)();
+        drop(done.op.buffer);
+        done.result
+            .map_err(|error| Error::io("writing temporary data", &path, &error).offset(offset))?;
+        meter.wrote(written);
+        let lane = &mut self.lanes[number];
+        let now_ns = self.spiller.os.now_ns();
+        let writing_ns = now_ns - std::mem::replace(&mut lane.counted_ns, now_ns);
+        lane.in_flight -= 1;
+        self.spiller.temps.wrote(number, written, writing_ns);
+        Ok(())
+    }
+}
+
+/// The write of a block, whole: header, checksum, padding.
+fn seal(block: SpillBlock, file: Arc<File>, meter: &mut Meter<'_>) -> Op {
     let SpillBlock {
         mut buffer,
         header,
-        offset,
+        spot,
     } = block;
     header.seal(&mut buffer);
     let length = disk_bytes(&header);
@@ -105,14 +182,12 @@ fn submit(block: SpillBlock, file: &Arc<File>, ring: &mut dyn Ring, meter: &mut 
     totals.bytes_out += length as u64;
     totals.records_in += u64::from(header.record_count);
     totals.records_out += u64::from(header.record_count);
-    ring.submit(Op {
+    Op {
         kind: OpKind::Write,
-        file: Arc::clone(file),
-        offset,
+        file,
+        offset: spot.offset,
         buffer,
         range: 0..length,
-        tag: offset,
-    });
-    meter.submitted(length);
-    length as u64
+        tag: spot.folder as u64,
+    }
 }

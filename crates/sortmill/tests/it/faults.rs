@@ -66,6 +66,8 @@ struct Case {
     verify: bool,
     stream: bool,
     temp_apart: bool,
+    /// Several folders, each a disk of its own.
+    temps: Vec<PathBuf>,
 }
 
 impl Case {
@@ -85,6 +87,7 @@ impl Case {
             verify: false,
             stream: false,
             temp_apart: false,
+            temps: vec!["/temp".into()],
         }
     }
 
@@ -96,7 +99,7 @@ impl Case {
         };
         let mut job = Job::new(vec![input], Output::Path("/out".into()), Format::Lines);
         job.memory_bytes = Some(self.memory_bytes);
-        job.temp = Some("/temp".into());
+        job.temps.clone_from(&self.temps);
         job.threads = Some(2);
         job.tuning = self.tuning;
         job.temp_apart = self.temp_apart;
@@ -116,6 +119,9 @@ impl Case {
         shuttle::Runner::new(scheduler, config).run(move || {
             let sim = Sim::new(seed);
             sim.put_dir("/temp");
+            for disk in &case.temps[1..] {
+                sim.put_disk(disk, u64::MAX / 4);
+            }
             sim.put("/out", OLD);
             if case.stream {
                 sim.put_stdin(&case.input);
@@ -148,7 +154,7 @@ struct Outcome {
 }
 
 fn leftovers(sim: &Sim) -> Vec<PathBuf> {
-    let known = ["/in", "/out", "/temp"];
+    let known = ["/in", "/out", "/temp", "/disk"];
     let mut names = sim.names();
     names.retain(|name| !known.iter().any(|known| name.as_os_str() == *known));
     names
@@ -326,6 +332,24 @@ fn faults_in_a_job_that_merges() {
     case.tuning.partition_count = Some(1);
     let report = case.run(seed(), None).result.unwrap();
     assert!(report.partitions.merged > 0, "{:?}", report.partitions);
+    sweep(&case, FaultKind::Error(5), false, 3);
+}
+
+/// Two disks for temporary files: those of a file system that is full once are taken by the other.
+#[test]
+fn faults_with_temporary_files_on_two_disks() {
+    let mut case = Case::new(seed(), 300_000);
+    case.temps.push("/disk".into());
+    let report = case.run(seed(), None).result.unwrap();
+    let got: Vec<u64> = report
+        .temp_folders
+        .iter()
+        .map(|folder| folder.bytes)
+        .collect();
+    assert!(got[0].abs_diff(got[1]) <= 4096, "{got:?}");
+    sweep(&case, FaultKind::Error(5), false, 2);
+    sweep(&case, FaultKind::Error(28), true, 3);
+    case.stream = true;
     sweep(&case, FaultKind::Error(5), false, 3);
 }
 

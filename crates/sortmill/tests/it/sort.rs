@@ -15,6 +15,7 @@ mod same;
 mod shapes;
 mod space;
 mod tables;
+mod temps;
 mod until;
 
 use std::path::{Path, PathBuf};
@@ -85,6 +86,8 @@ struct Case {
     threads: usize,
     tuning: Tuning,
     temp_apart: bool,
+    /// How many folders for temporary files there are.
+    temp_count: usize,
     disk: Option<Figures>,
     equal_keys_meet: bool,
     map: Option<MapFn>,
@@ -112,6 +115,7 @@ impl Case {
             threads: 2,
             tuning: SMALL,
             temp_apart: false,
+            temp_count: 1,
             disk: None,
             equal_keys_meet: false,
             map: None,
@@ -131,15 +135,15 @@ impl Case {
         }
     }
 
-    fn job(&self, inputs: Vec<Input>, output: PathBuf, temp: &Path) -> Job {
+    fn job(&self, inputs: Vec<Input>, output: PathBuf, temps: Vec<PathBuf>) -> Job {
         let mut job = Job::new(inputs, Output::Path(output), self.format);
         job.keys.clone_from(&self.keys);
         job.memory_bytes = Some(self.memory_bytes);
         job.threads = Some(self.threads);
-        job.temp = Some(temp.to_owned());
+        job.disks = vec![self.disk.clone(); temps.len()];
+        job.temps = temps;
         job.temp_apart = self.temp_apart;
         job.tuning = self.tuning;
-        job.disk.clone_from(&self.disk);
         job.equal_keys_meet = self.equal_keys_meet;
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);
@@ -157,7 +161,8 @@ impl Case {
 
     fn run_on_sim(&self) -> Result<(Vec<u8>, Report), Error> {
         let sim = Sim::new(self.memory_bytes + self.threads as u64);
-        sim.put_dir("/temp");
+        let temps = temps(Path::new("/"), self.temp_count);
+        temps.iter().for_each(|temp| sim.put_dir(temp));
         let mut named = Vec::new();
         for (number, bytes) in self.inputs.iter().enumerate() {
             if self.stream == Some(number) {
@@ -170,7 +175,7 @@ impl Case {
             }
         }
         let before = sim.names();
-        let job = self.job(named, "/out".into(), Path::new("/temp"));
+        let job = self.job(named, "/out".into(), temps);
         let result = sort_or_panic(job, sim.clone());
         let mut left = sim.names();
         left.retain(|name| !before.contains(name) && name != Path::new("/out"));
@@ -182,7 +187,10 @@ impl Case {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
         let scratch = Scratch::new(&format!("sort-{}-{number}", std::process::id()));
-        std::fs::create_dir(scratch.path("temp")).unwrap();
+        let temps = temps(&scratch.path, self.temp_count);
+        temps
+            .iter()
+            .for_each(|temp| std::fs::create_dir(temp).unwrap());
         let mut named = Vec::new();
         for (number, bytes) in self.inputs.iter().enumerate() {
             let path = scratch.path(&format!("in{number}"));
@@ -194,15 +202,21 @@ impl Case {
             named.push(Input::Path(path));
         }
         let output = scratch.path("out");
-        let job = self.job(named, output.clone(), &scratch.path("temp"));
+        let job = self.job(named, output.clone(), temps.clone());
         let result = sort_or_panic(job, host);
         let mut left = scratch.names();
-        left.retain(|name| !name.starts_with("in") && name != "out" && name != "temp");
-        left.extend(
-            std::fs::read_dir(scratch.path("temp"))
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name().into_string().unwrap()),
-        );
+        left.retain(|name| {
+            !["in", "out", "temp"]
+                .iter()
+                .any(|known| name.starts_with(known))
+        });
+        for temp in temps {
+            left.extend(
+                std::fs::read_dir(temp)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().file_name().into_string().unwrap()),
+            );
+        }
         assert_eq!(left, Vec::<String>::new(), "left behind");
         let report = result?;
         Ok((std::fs::read(output).unwrap(), report))
@@ -218,6 +232,15 @@ impl Case {
         report::check(self, &report, &output, wanted.len() as u64);
         report
     }
+}
+
+/// The folders for temporary files in `folder`: `temp`, `temp1`, `temp2`.
+fn temps(folder: &Path, count: usize) -> Vec<PathBuf> {
+    let name = |number: usize| match number {
+        0 => folder.join("temp"),
+        _ => folder.join(format!("temp{number}")),
+    };
+    (0..count).map(name).collect()
 }
 
 /// Fails with the first place where two outputs differ.

@@ -68,7 +68,7 @@ fn run_with(
     );
     job.keys = vec![KeyPart::plain(0, 8)];
     job.memory_bytes = Some(600 << 10);
-    job.temp = Some("/temp".into());
+    job.temps = vec!["/temp".into()];
     job.until = until;
     job.threads = Some(2);
     job.tuning = Tuning {

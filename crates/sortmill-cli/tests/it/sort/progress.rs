@@ -311,8 +311,9 @@ fn objects(said: &str) -> Vec<Value> {
         .collect()
 }
 
-const PHASES: [&str; 8] = [
+const PHASES: [&str; 9] = [
     "prepare",
+    "generate",
     "distribute",
     "sort",
     "check",
@@ -450,6 +451,35 @@ fn a_program_follows_a_check() {
     let last = objects.last().unwrap();
     assert_eq!(last["phases"][0]["phase"], "check");
     assert_eq!(last["phases"][0]["read_bytes"], 6);
+}
+
+/// Test data to one file, whose last block is padded, to several and to a stream: every byte is told, none twice.
+#[test]
+fn a_program_follows_a_generator() {
+    let scratch = Scratch::new("progress-gen");
+    for line in [
+        "records 123_457 {}out",
+        "records 123_457 --files 5 {}parts",
+        "records 123_457 -",
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command.arg("gen").args(words(&scratch, line));
+        command.args(["--progress", "json"]);
+        let output = run_well(super::caught(command));
+        let objects = objects(&stderr(&output));
+        check_objects(&objects);
+        let last = objects.last().unwrap();
+        let part = &last["phases"][0];
+        assert_eq!(part["phase"], "generate", "{last:#}");
+        assert_eq!(part["written_bytes"], 12_345_700, "{line}: {last:#}");
+        assert_eq!(part["read_bytes"], 0);
+    }
+    // Nothing is shown where nobody asked, on what is no terminal.
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["gen"])
+        .args(words(&scratch, "records 10 {}out"));
+    assert_eq!(stderr(&run_well(super::caught(command))), "");
 }
 
 /// A job that fails is never done.

@@ -9,14 +9,14 @@ use super::{
 use crate::Scratch;
 
 /// A small file system, mounted in the scratch folder as `small`, unmounted when dropped.
-struct Small {
-    scratch: Scratch,
-    folder: PathBuf,
+pub struct Small {
+    pub scratch: Scratch,
+    pub folder: PathBuf,
 }
 
 impl Small {
     /// Of `mib` MiB: in memory, or ext4 in a file. `None`, with the reason printed, where that cannot be.
-    fn new(test: &str, kind: &str, mib: u64) -> Option<Self> {
+    pub fn new(test: &str, kind: &str, mib: u64) -> Option<Self> {
         if !is_root() {
             println!("skipped: only root can mount a small file system");
             return None;
@@ -45,7 +45,7 @@ impl Small {
     }
 
     /// What lies in it, but for ext4's own folder.
-    fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let mut names = names_with(&self.folder, "");
         names.retain(|name| name != "lost+found");
         names.sort();

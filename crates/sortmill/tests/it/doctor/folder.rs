@@ -335,6 +335,46 @@ fn temporary_files_and_output() {
     }
 }
 
+#[test]
+fn several_temporary_folders() {
+    const ABOUT: &str = "temporary folders";
+    let scratch = Scratch::new("doctor-temps");
+    std::fs::create_dir_all(scratch.path("other")).unwrap();
+    let other = std::fs::canonicalize(scratch.path("other")).unwrap();
+    for (number, level, says) in [
+        ("8:1", CouldBeBetter, "another one is on sda too"),
+        ("8:16", Good, "different disks"),
+        ("0:99", NotKnown, "nfs has no device of its own"),
+    ] {
+        let table = format!(
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 {number} / {} rw - nfs host:/other rw\n",
+            other.display()
+        );
+        let files = [
+            ("proc/self/mountinfo", table.as_str()),
+            ("sys/dev/block/8:16", "-> ../../devices/pci/ata/sdb"),
+        ];
+        let mut facts = facts(&scratch, &files, nothing);
+        let alone = examine(&facts);
+        assert!(findings(&alone).all(|finding| finding.about != ABOUT));
+        facts.folders.push(Folder {
+            facts: Survey::at(&scratch.path("root")).folder(&other),
+            is_temp: true,
+            is_output: false,
+        });
+        let examination = examine(&facts);
+        let found: Vec<_> = findings(&examination)
+            .filter(|finding| finding.about == ABOUT)
+            .collect();
+        assert_eq!(found.len(), 2, "{number}: each is told of the other");
+        for finding in found {
+            assert_eq!(finding.level, level, "{finding:#?}");
+            assert!(words(finding).contains(says), "{finding:#?}");
+        }
+        std::fs::remove_dir_all(scratch.path("root")).unwrap();
+    }
+}
+
 /// Judges a folder by the line that mounts it.
 fn on(test: &str, line: &str, about: &str, level: Level, says: &str) {
     let scratch = Scratch::new(test);

@@ -30,6 +30,7 @@ fn job(count: u64, out: Out) -> Generate<'static> {
         threads: 3,
         out,
         checksum: false,
+        progress: None,
     }
 }
 

@@ -173,7 +173,7 @@ fn sort_bad(input: &[u8], stream: bool, skip_bad: u64) -> Result<(Vec<u8>, Repor
     };
     let mut job = Job::new(vec![named], Output::Path("/out".into()), Format::Kv);
     job.memory_bytes = Some(1 << 20);
-    job.temp = Some("/temp".into());
+    job.temps = vec!["/temp".into()];
     job.tuning = SMALL;
     job.skip_bad = skip_bad;
     let report = run::sort(&job, &sim, &Stop::new())?;

@@ -54,7 +54,7 @@ impl InParts {
     }
 
     fn job(&self, inputs: Vec<Input>, folder: PathBuf, temp: &Path) -> Job {
-        let mut job = self.case.job(inputs, folder.clone(), temp);
+        let mut job = self.case.job(inputs, folder.clone(), vec![temp.to_owned()]);
         job.output = Output::Parts(Parts {
             folder,
             cut: self.cut,
@@ -507,7 +507,7 @@ fn boundaries_do_not_change_one_file() {
             let mut job = case.job(
                 vec![Input::Path(scratch.path("in"))],
                 scratch.path("out"),
-                &scratch.path,
+                vec![scratch.path.clone()],
             );
             job.boundaries = boundaries;
             sort_or_panic(job, Machine::Posix.host().unwrap()).unwrap();

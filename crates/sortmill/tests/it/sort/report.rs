@@ -29,6 +29,16 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
     let has_long = report.partitions.long_records > 0;
     assert!(plain_written >= moved, "{report:?}");
     assert!(!plain_written || moved || has_long, "{report:?}");
+    let in_folders: u64 = report.temp_folders.iter().map(|folder| folder.bytes).sum();
+    match report.temp_folders.len() {
+        0 => assert!(report.plan.shared_bytes.is_some()),
+        count => {
+            assert_eq!(count, case.temp_count);
+            // A job that ends after `partition` gives blocks their places, and drops them.
+            let written = case.until.is_none().then_some(bytes.temp_written);
+            assert_eq!(written.unwrap_or(in_folders), in_folders);
+        }
+    }
     if report.partitions.divided == 0 && report.partitions.merged == 0 {
         // Long keys that begin alike are read once more to be compared.
         let again = bytes.temp_read.saturating_sub(bytes.temp_written);

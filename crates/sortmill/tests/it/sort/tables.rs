@@ -37,6 +37,7 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
             }];
         }
         job.memory_bytes = (random.below(8) > 0).then(|| random.next() >> (12 + random.below(52)));
+        job.temps = vec!["/temp".into(); random.below(5)];
         job.threads = (random.below(2) == 0).then(|| 1 + random.below(1024));
         if random.below(3) == 0 {
             job.tuning = Tuning {
@@ -48,13 +49,14 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
             };
         }
         if random.below(3) == 0 {
-            job.disk = Some(Figures {
+            let figures = Some(Figures {
                 block_bytes_max: random.next() >> random.below(64),
                 in_flight_bytes: random.next() >> random.below(64),
                 measured_on: "1970-01-01".to_owned(),
                 stale: false,
                 rates: None,
             });
+            job.disks = vec![figures; job.temps.len().max(1)];
         }
         let inputs = Inputs {
             extents: match random.below(3) {
@@ -63,11 +65,12 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
                 _ => vec![Extent::File(random.next() >> (8 + random.below(56)))],
             },
             record_bytes_mean: (random.below(2) == 0).then(|| 1.0 + random.below(10_000) as f64),
+            device_count: random.below(5),
         };
         let machine = machine(&mut random);
         let described = format!(
-            "{:?} {:?} {:?} {:?} {:?} {inputs:?} {machine:?}",
-            job.format, job.memory_bytes, job.threads, job.tuning, job.disk
+            "{:?} {:?} {:?} {:?} {:?} {:?} {inputs:?} {machine:?}",
+            job.format, job.memory_bytes, job.threads, job.tuning, job.temps, job.disks
         );
         let planned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             Plan::new(&job, &inputs, &machine)
