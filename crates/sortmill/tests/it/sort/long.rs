@@ -279,7 +279,8 @@ fn functions_see_long_records_whole() {
 #[test]
 fn lines_longer_than_a_sampled_place_are_sampled() {
     let mut random = Random::new(seed("lines_longer_than_a_sampled_place_are_sampled"));
-    for kib in [20, 100] {
+    // Lines of 100 KiB are longer than the blocks here, and leave a quarter of them empty.
+    for (kib, most) in [(20, 1.1), (100, 1.2)] {
         let mut input = Vec::new();
         while input.len() < 400_000_000 {
             let line = format!("{:016x} ", random.next());
@@ -305,6 +306,6 @@ fn lines_longer_than_a_sampled_place_are_sampled() {
             "{kib} KiB: {ratio:.3} of the lower bound, {:?}",
             report.partitions
         );
-        assert!(ratio < 1.1, "{ratio}: {bytes:?}");
+        assert!(ratio < most, "{ratio}: {bytes:?}");
     }
 }
