@@ -102,7 +102,7 @@ pub struct Sort {
     #[arg(long)]
     as_of_start: bool,
 
-    /// Leave out up to N bad records (cut off, or too long for the memory) and count them
+    /// Leave out up to N bad records (cut off, or longer than half the memory) and count them
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip_bad: u64,
 

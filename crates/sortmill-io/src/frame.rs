@@ -22,7 +22,7 @@ pub struct Header {
     pub partition: u32,
     /// Its number within the partition, from 0.
     pub sequence: u32,
-    /// Whole records in it; the one that a chain of fragments ends counts, the others do not.
+    /// Records in it, those counted of which it has a stub only.
     pub record_count: u32,
     /// Bytes of segments behind the header.
     pub payload_bytes: u32,
@@ -127,7 +127,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 /// The records of one chunk in one block: `varint chunk, varint record count, varint bytes`, then the
-/// records. A count of 0 is a fragment: its record goes on in the partition's next block.
+/// records. A count of 0 is the stub of one record, whose bytes lie in blocks of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     /// Number of the chunk the records came from.

@@ -6,6 +6,7 @@ use sortmill_io::Buffer;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
+use crate::long::Long;
 use crate::order::Format;
 
 /// A chunk with the records that end in it. The beginning of its first record, which came at the end of
@@ -21,36 +22,8 @@ pub struct Chunk {
     pub buffer: Buffer,
     /// Which part of it holds whole records.
     pub records: std::ops::Range<usize>,
-    /// A first record too long for the room in front of the chunk, whole.
+    /// A first record too long for the room in front of the chunk.
     pub long: Option<Long>,
-}
-
-/// A record in memory of its own, contiguous.
-pub struct Long {
-    buffer: Buffer,
-    bytes: usize,
-}
-
-impl Long {
-    /// An empty record in `buffer`, which has room for the longest.
-    #[must_use]
-    pub fn new(buffer: Buffer) -> Self {
-        Self { buffer, bytes: 0 }
-    }
-
-    /// Appends a part of the record. The caller has seen to it that there is room.
-    pub fn append(&mut self, part: &[u8]) {
-        self.buffer[self.bytes..self.bytes + part.len()].copy_from_slice(part);
-        self.bytes += part.len();
-    }
-}
-
-impl std::ops::Deref for Long {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.buffer[..self.bytes]
-    }
 }
 
 /// Whole records, back to back: record i is `bytes[offsets[i]..offsets[i + 1]]`.

@@ -4,6 +4,7 @@ use sortmill_io::frame::{HEADER_BYTES, Header, SEGMENT_HEADER_BYTES_MAX, Segment
 use sortmill_io::{Buffer, align_up};
 
 use crate::batch::Batch;
+use crate::long::Stub;
 
 /// Bytes in a file of a block with this header: all of it, rounded up to the alignment.
 #[must_use]
@@ -11,7 +12,7 @@ pub fn disk_bytes(header: &Header) -> usize {
     align_up((HEADER_BYTES + header.payload_bytes as usize) as u64) as usize
 }
 
-/// The longest record that fits into one block of `block_bytes`; a longer one is put in fragments.
+/// The longest record that fits into one block of `block_bytes`; of a longer one only a stub is put.
 #[must_use]
 pub fn record_bytes_max(block_bytes: usize) -> usize {
     block_bytes - HEADER_BYTES - SEGMENT_HEADER_BYTES_MAX
@@ -105,16 +106,20 @@ impl Open {
         self.buffer
     }
 
-    /// Puts a part of a long record into this, as yet empty, block.
-    pub fn put_fragment(&mut self, chunk: u64, fragment: &[u8], last: bool) {
+    /// Puts the stub of a long record of `chunk`, if it fits. Says whether it did.
+    pub fn put_stub(&mut self, chunk: u64, stub: &Stub<'_>) -> bool {
+        let bytes = stub.put_bytes();
+        if self.used + SEGMENT_HEADER_BYTES_MAX + bytes > self.buffer.len() {
+            return false;
+        }
         let segment = Segment {
             chunk,
-            record_count: u32::from(last),
-            bytes: u32::try_from(fragment.len()).expect("a fragment is shorter than a block"),
+            record_count: 0,
+            bytes: bytes as u32,
         };
         self.used += segment.put(&mut self.buffer[self.used..]);
-        self.buffer[self.used..self.used + fragment.len()].copy_from_slice(fragment);
-        self.used += fragment.len();
-        self.records += u32::from(last);
+        self.used += stub.put(&mut self.buffer[self.used..]);
+        self.records += 1;
+        true
     }
 }

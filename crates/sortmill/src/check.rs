@@ -30,6 +30,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::gen_records::{KEY_BYTES, RECORD_BYTES};
 use crate::job::{Input, Job, Output, Tuning};
+use crate::long::{Longs, PassedLongs, WholeLongs};
 use crate::metrics::{Meter, Stage};
 use crate::order::{Format, KeyPart, Order};
 use crate::places::Places;
@@ -162,6 +163,7 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
             hint: None,
             ..error
         },
+        head_bytes: None,
     }
     .run(Row::new(is_the_benchmarks(&plan.order)))?;
     if let Some(progress) = progress {
@@ -221,6 +223,8 @@ struct Walk<'a> {
     checksum: bool,
     /// Puts the reader's errors into the words of this reading.
     told: &'a dyn Fn(Error) -> Error,
+    /// Bytes of a long record's key that are compared, where records need not be whole.
+    head_bytes: Option<usize>,
 }
 
 /// What the workers of one reading share.
@@ -239,6 +243,13 @@ impl Walk<'_> {
     /// Reads everything, which comes behind what is in `row`. All threads have ended when it returns.
     fn run(&self, row: Row) -> Result<Row> {
         let Self { os, stop, plan, .. } = *self;
+        let mut longs: Box<dyn Longs> = match self.head_bytes {
+            None => Box::new(WholeLongs::new(plan.record_bytes_max, stop)?),
+            Some(head_bytes) => {
+                let key = self.fingerprint_key;
+                Box::new(PassedLongs::new(plan.order.format(), head_bytes, key))
+            }
+        };
         let work = Work {
             plan,
             fingerprint_key: self.fingerprint_key,
@@ -278,6 +289,7 @@ impl Walk<'_> {
                 as_of_start: false,
                 skip_bad: 0,
                 watcher: None,
+                longs: &mut *longs,
             };
             let mut meter = Meter::start(os, &[Stage::Read]).telling(self.progress);
             if let Err(error) = read(reader, &mut meter) {

@@ -23,11 +23,15 @@ impl Fingerprint {
     /// Adds one record under the job's `key`.
     #[inline]
     pub fn add(&mut self, record: &[u8], key: u64) {
+        self.add_hashed(record.len() as u64, xxh3_64_with_seed(record, key));
+    }
+
+    /// Adds one record of `bytes` bytes, whose hash under the job's key is `hash`.
+    #[inline]
+    pub fn add_hashed(&mut self, bytes: u64, hash: u64) {
         self.records += 1;
-        self.bytes += record.len() as u64;
-        self.sum = self
-            .sum
-            .wrapping_add(u128::from(xxh3_64_with_seed(record, key)));
+        self.bytes += bytes;
+        self.sum = self.sum.wrapping_add(u128::from(hash));
     }
 
     /// Adds all the records of another set.

@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod block;
+pub mod bodies;
 pub mod check;
 pub mod chunks;
 pub mod commit;
@@ -16,6 +17,7 @@ pub mod fingerprint;
 pub mod gen_records;
 pub mod generate;
 pub mod job;
+pub mod long;
 pub mod manifest;
 pub mod metrics;
 pub mod order;

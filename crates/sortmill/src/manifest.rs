@@ -145,6 +145,15 @@ impl Manifest {
         }
         let keys: Vec<_> = self.parts.iter().map(|part| &part.from_key).collect();
         let ends: Vec<_> = keys.iter().skip_while(|key| key.is_some()).collect();
+        // They become boundaries, with which a long record is compared by the beginning of its key.
+        if keys
+            .iter()
+            .copied()
+            .flatten()
+            .any(|key| key.len() > KEY_BYTES_MAX)
+        {
+            return Err(format!("it has a key of more than {KEY_BYTES_MAX} bytes"));
+        }
         if ends.iter().any(|key| key.is_some())
             || !keys[..keys.len() - ends.len()].is_sorted()
             || keys[0].as_ref().is_none_or(|key| !key.is_empty())

@@ -266,6 +266,15 @@ impl Order {
         Ok(Self { format, shape })
     }
 
+    /// The order of whole lines.
+    #[must_use]
+    pub fn lines() -> Self {
+        Self {
+            format: Format::Lines,
+            shape: Shape::Line,
+        }
+    }
+
     /// How records lie in the input.
     #[must_use]
     pub fn format(&self) -> Format {
@@ -397,6 +406,19 @@ impl Order {
                 });
                 bytes.cmp(key.iter().copied())
             }
+        }
+    }
+
+    /// The key of a line or a pair, as it lies in the record.
+    ///
+    /// # Panics
+    /// For fixed records, whose keys may lie in pieces: our own bug.
+    #[must_use]
+    pub fn plain_key<'r>(&self, record: &'r [u8]) -> &'r [u8] {
+        match &self.shape {
+            Shape::Line => &record[..record.len() - 1],
+            Shape::Pair => kv_key(record),
+            Shape::Slice { .. } | Shape::Parts { .. } => unreachable!("records of a fixed size"),
         }
     }
 

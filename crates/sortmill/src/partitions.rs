@@ -9,7 +9,11 @@
 //! its range, and what it already holds is read with both of them, each taking the records of its own
 //! range. Nothing is written twice.
 //!
+//! Of records longer than a block only stubs wait here (`partitions/long.rs`).
+//!
 //! Lock order: table, then list, then one partition's state; a thread that waits for memory holds none.
+
+mod long;
 
 use sortmill_io::frame::Header;
 use sortmill_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,6 +22,7 @@ use sortmill_io::{Buffer, Pool};
 
 use crate::batch::Batch;
 use crate::block::{Open, disk_bytes, record_bytes_max};
+use crate::bodies::Bodies;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{self, Meter, Stage};
 use crate::order::Order;
@@ -26,6 +31,8 @@ use crate::queue::{Promise, Queue, Stop};
 use crate::spread::Spot;
 use crate::table::{Boundary, Table};
 use crate::temps::Temps;
+
+pub use long::BodyLongs;
 
 /// A block on its way to the temporary file.
 pub struct SpillBlock {
@@ -60,6 +67,32 @@ impl Block {
     #[must_use]
     pub fn disk_bytes(&self) -> usize {
         disk_bytes(&self.header)
+    }
+
+    /// Has it leave memory for the place that `address` gives it. `None` if it is not there, or somebody else has a
+    /// share in it, which nobody has while records arrive.
+    ///
+    /// # Errors
+    /// What `address` answers.
+    pub fn leave(
+        &mut self,
+        address: impl FnOnce(Header, Buffer) -> Result<SpillBlock>,
+    ) -> Result<Option<SpillBlock>> {
+        let Whereabouts::Memory(buffer) = &mut self.whereabouts else {
+            return Ok(None);
+        };
+        if Arc::get_mut(buffer).is_none() {
+            return Ok(None);
+        }
+        let placeholder = Whereabouts::Disk(Spot::default());
+        let Whereabouts::Memory(buffer) = std::mem::replace(&mut self.whereabouts, placeholder)
+        else {
+            unreachable!("it was in memory a moment ago");
+        };
+        let buffer = Arc::into_inner(buffer).expect("nobody else has a share in it");
+        let spill = address(self.header, buffer)?;
+        self.whereabouts = Whereabouts::Disk(spill.spot);
+        Ok(Some(spill))
     }
 }
 
@@ -114,6 +147,8 @@ pub struct Counts {
     pub divided: u64,
     /// Bytes written to the temporary file, headers and padding included.
     pub spilled_bytes: u64,
+    /// Records that were put into bodies.
+    pub long_records: u64,
     /// Records that partitions received.
     pub records: u64,
     /// Bytes of these records.
@@ -135,7 +170,9 @@ struct State {
     spilled: usize,
     open: Option<Open>,
     divided: bool,
+    /// Bytes of its records, and of what its blocks hold of them.
     bytes: u64,
+    held_bytes: u64,
     records: u64,
     /// The load at which dividing is tried again, after a try that found no boundary.
     divide_from: u64,
@@ -162,7 +199,7 @@ pub struct Partitions<'a> {
     by_range: Mutex<Vec<u32>>,
     dividing: Mutex<()>,
     evicting: Mutex<()>,
-    long: Mutex<()>,
+    bodies: Arc<Bodies>,
     spilling: AtomicUsize,
     /// Bytes that partitions received.
     received: AtomicU64,
@@ -194,12 +231,18 @@ impl<'a> Partitions<'a> {
             by_range: Mutex::new(Vec::new()),
             dividing: Mutex::new(()),
             evicting: Mutex::new(()),
-            long: Mutex::new(()),
+            bodies: Arc::default(),
             spilling: AtomicUsize::new(0),
             received: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
             divided: AtomicU64::new(0),
         }
+    }
+
+    /// Where the bodies of long records are.
+    #[must_use]
+    pub fn bodies(&self) -> Arc<Bodies> {
+        Arc::clone(&self.bodies)
     }
 
     /// The promise of the current table: workers wait for the first one, and look again for each chunk.
@@ -235,7 +278,7 @@ impl<'a> Partitions<'a> {
         let mut rest = rows;
         loop {
             if spare.is_none() {
-                *spare = Some(self.take_block(meter)?);
+                *spare = Some(self.take_block(Stage::Partition, meter)?);
             }
             let mut state = lock(&partition.state);
             while let Some(&row) = rest.first() {
@@ -256,6 +299,7 @@ impl<'a> Partitions<'a> {
                 self.received.fetch_add(bytes, Ordering::Relaxed);
                 state.records += put as u64;
                 state.bytes += bytes;
+                state.held_bytes += bytes;
                 rest = &rest[put..];
             }
             let too_large = self.is_too_large(&state);
@@ -263,7 +307,7 @@ impl<'a> Partitions<'a> {
             match rest.first() {
                 None => return Ok(too_large),
                 Some(&row) if batch.record(row as usize).len() > self.long_from() => {
-                    self.append_long(&partition, batch.chunk, batch.record(row as usize), meter)?;
+                    self.append_long(id, batch.chunk, batch.record(row as usize), spare, meter)?;
                     rest = &rest[1..];
                 }
                 Some(_) => {}
@@ -271,50 +315,15 @@ impl<'a> Partitions<'a> {
         }
     }
 
-    /// Records longer than this are put into blocks of their own, in fragments.
+    /// Records longer than this are put into bodies, and stubs in their place.
     fn long_from(&self) -> usize {
         record_bytes_max(self.plan.block_bytes)
     }
 
-    /// Appends a record that is longer than a block as a chain of fragments. One at a time, so that
-    /// threads never wait for each other's memory.
-    fn append_long(
-        &self,
-        partition: &Partition,
-        chunk: u64,
-        record: &[u8],
-        meter: &mut Meter<'_>,
-    ) -> Result<()> {
-        let _one_at_a_time = lock(&self.long);
-        let fragments: Vec<&[u8]> = record.chunks(self.long_from()).collect();
-        let mut buffers = Vec::with_capacity(fragments.len());
-        for _ in &fragments {
-            buffers.push(self.take_block(meter)?);
-        }
-        let mut state = lock(&partition.state);
-        if state.open.is_some() {
-            self.close_open(partition, &mut state);
-        }
-        let last = fragments.len() - 1;
-        for (at, (fragment, buffer)) in fragments.into_iter().zip(buffers).enumerate() {
-            let mut open = Open::new(buffer);
-            open.put_fragment(chunk, fragment, at == last);
-            state.open = Some(open);
-            if at < last {
-                self.close_open(partition, &mut state);
-            }
-        }
-        let bytes = record.len() as u64;
-        self.received.fetch_add(bytes, Ordering::Relaxed);
-        state.records += 1;
-        state.bytes += bytes;
-        Ok(())
-    }
-
     fn is_too_large(&self, state: &State) -> bool {
         let large =
-            state.bytes > self.plan.divide_bytes || state.records > self.plan.divide_records;
-        large && !state.divided && state.bytes >= state.divide_from
+            state.held_bytes > self.plan.divide_bytes || state.records > self.plan.divide_records;
+        large && !state.divided && state.held_bytes >= state.divide_from
     }
 
     /// Ends the open block of a partition. It stays in memory until the partition is evicted.
@@ -335,10 +344,10 @@ impl<'a> Partitions<'a> {
         });
     }
 
-    /// Gives a block its place among the temporary data.
-    fn address(&self, partition: &Partition, header: Header, buffer: Buffer) -> Result<SpillBlock> {
+    /// Gives a block its place among the temporary data, in a region or behind all of them.
+    fn address(&self, region: Option<u32>, header: Header, buffer: Buffer) -> Result<SpillBlock> {
         let bytes = disk_bytes(&header) as u64;
-        let spot = self.temps.allocate(bytes, Some(partition.region))?;
+        let spot = self.temps.allocate(bytes, region)?;
         self.spilling.fetch_add(1, Ordering::SeqCst);
         Ok(SpillBlock {
             buffer,
@@ -354,7 +363,7 @@ impl<'a> Partitions<'a> {
         Ok(())
     }
 
-    /// A block was written, or will not be, and its memory is free.
+    /// A block was written, or will not be, and its memory is about to be free.
     pub fn spilled(&self) {
         self.spilling.fetch_sub(1, Ordering::SeqCst);
     }
@@ -363,14 +372,14 @@ impl<'a> Partitions<'a> {
     ///
     /// # Errors
     /// The job's, when it is ending.
-    fn take_block(&self, meter: &mut Meter<'_>) -> Result<Buffer> {
+    fn take_block(&self, stage: Stage, meter: &mut Meter<'_>) -> Result<Buffer> {
         while self.is_low() && self.evict_if_low()? {}
         if let Some(buffer) = self.pool.try_take() {
             return Ok(buffer);
         }
-        meter.lap(Stage::Partition, metrics::State::Work);
+        meter.lap(stage, metrics::State::Work);
         let buffer = self.pool.take();
-        meter.lap(Stage::Partition, metrics::State::Memory);
+        meter.lap(stage, metrics::State::Memory);
         buffer.ok_or_else(|| self.stop.error())
     }
 
@@ -393,13 +402,18 @@ impl<'a> Partitions<'a> {
         blocks.min((to_come / self.plan.block_bytes as u64 + LOW_WATER_LEAST) as usize)
     }
 
-    /// Evicts partitions, the highest first, until enough blocks are free for a while. `false` if none has a full
-    /// block in memory.
+    /// Evicts bodies, the oldest first, and then partitions, the highest first, until enough blocks are free for a
+    /// while. `false` if none has a full block in memory.
     fn evict_if_low(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.evicting);
+        if !self.is_low() {
+            return Ok(true);
+        }
+        let wanted = self.needed(self.plan.block_low_water + self.plan.spill_blocks());
+        self.evict_bodies(wanted.saturating_sub(self.free()))?;
         let by_range = lock(&self.by_range).clone();
         let mut highest = by_range.iter().rev();
-        let mut is_enough = !self.is_low();
+        let mut is_enough = self.free() >= wanted;
         while !is_enough {
             let Some(&id) = highest.next() else {
                 return Ok(!self.is_low());
@@ -419,23 +433,8 @@ impl<'a> Partitions<'a> {
             blocks, spilled, ..
         } = &mut *state;
         for block in &mut blocks[*spilled..] {
-            let Whereabouts::Memory(buffer) = &mut block.whereabouts else {
-                continue;
-            };
-            // While records arrive nobody else has a share in a block.
-            let Some(_) = Arc::get_mut(buffer) else {
-                continue;
-            };
-            let placeholder = Whereabouts::Disk(Spot::default());
-            let Whereabouts::Memory(buffer) =
-                std::mem::replace(&mut block.whereabouts, placeholder)
-            else {
-                unreachable!("it was in memory a moment ago");
-            };
-            let buffer = Arc::into_inner(buffer).expect("nobody else has a share in it");
-            let spill = self.address(partition, block.header, buffer)?;
-            block.whereabouts = Whereabouts::Disk(spill.spot);
-            full.push(spill);
+            let address = |header, buffer| self.address(Some(partition.region), header, buffer);
+            full.extend(block.leave(address)?);
         }
         if full.is_empty() {
             return Ok(false);
@@ -467,7 +466,7 @@ impl<'a> Partitions<'a> {
             });
         let mut state = lock(&parent.state);
         let Some(next) = next else {
-            state.divide_from = 2 * state.bytes;
+            state.divide_from = 2 * state.held_bytes;
             return;
         };
         state.divided = true;
@@ -509,7 +508,8 @@ impl<'a> Partitions<'a> {
         } else {
             batch.chunk + 1
         };
-        if key.len() > BOUNDARY_KEY_BYTES_MAX {
+        // Of a long record no more than the head of its key can be compared with a boundary.
+        if key.len() > BOUNDARY_KEY_BYTES_MAX.min(self.plan.head_bytes - 1) {
             return None;
         }
         key.shrink_to_fit();
@@ -559,14 +559,15 @@ impl<'a> Partitions<'a> {
             evicted: self.evicted.load(Ordering::SeqCst),
             divided: self.divided.load(Ordering::SeqCst),
             spilled_bytes: self.temps.given_bytes(),
+            long_records: self.bodies.count() as u64,
             records: contents.iter().map(|content| content.records).sum(),
             bytes: contents.iter().map(|content| content.bytes).sum(),
         };
         Ok((units, counts))
     }
 
-    /// Evicts until each unit can be loaded beside what those above it keep in memory; what those below it kept
-    /// is free by then. A unit that will be merged needs, beside what it has in memory, as much as the largest one
+    /// Evicts, bodies first, until each unit can be loaded beside what those above it keep in memory; what those below
+    /// it kept is free by then. A unit that will be merged needs, beside what it has in memory, as much as the largest one
     /// that is loaded.
     fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
         if self.temps.given_bytes() == 0 {
@@ -592,6 +593,8 @@ impl<'a> Partitions<'a> {
         };
         let by_range = lock(&self.by_range).clone();
         let mut highest = by_range.len();
+        // Bodies are held until their records are written, whenever that is.
+        let mut in_bodies = self.bodies.held().0;
         loop {
             let mut held_above = 0;
             let mut most = 0;
@@ -599,8 +602,18 @@ impl<'a> Partitions<'a> {
                 most = most.max(unit_blocks(id) + held_above);
                 held_above += counts(id).1;
             }
-            if most + SPARE_BLOCKS <= self.plan.block_count || highest == 0 {
+            let wanted = (most + in_bodies + SPARE_BLOCKS).saturating_sub(self.plan.block_count);
+            if wanted == 0 || (highest == 0 && in_bodies == 0) {
                 return Ok(());
+            }
+            if in_bodies > 0 {
+                let evicted = self.evict_bodies(wanted)?;
+                in_bodies = if evicted < wanted {
+                    0
+                } else {
+                    in_bodies - evicted
+                };
+                continue;
             }
             highest -= 1;
             self.evict(&list[by_range[highest] as usize])?;

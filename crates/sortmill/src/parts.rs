@@ -17,6 +17,7 @@ use std::str::FromStr;
 use sortmill_io::sync::{Arc, Condvar, Mutex, lock, wait};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::long::Item;
 use crate::order::{Format, Order};
 
 /// What was asked of an output in several files.
@@ -236,7 +237,7 @@ impl Cuts {
         order: &Order,
         start: u64,
         (count, bytes): (usize, u64),
-        record: impl Fn(usize) -> &'a [u8],
+        item: impl Fn(usize) -> Item<'a>,
     ) -> Vec<Begin> {
         let mut begins: Vec<Begin> = Vec::new();
         let mut at = At {
@@ -244,7 +245,7 @@ impl Cuts {
             offset: 0,
         };
         while at.index < count {
-            let part = self.part(order, record(at.index), start + at.offset);
+            let part = self.part(order, item(at.index).short(), start + at.offset);
             begins.push(Begin {
                 part,
                 index: at.index,
@@ -260,19 +261,19 @@ impl Cuts {
                     if target >= bytes {
                         break;
                     }
-                    at.go_to_byte(target, size, count, &record);
+                    at.go_to_byte(target, size, count, &item);
                 }
                 (Self::Keys(keys), Some(part)) => {
                     let Some(Some(next)) = keys.get(part as usize) else {
                         break;
                     };
                     let is_below =
-                        |index: usize| order.compare_with_key(record(index), next).is_lt();
+                        |index: usize| order.compare_with_key(item(index).short(), next).is_lt();
                     let index = partition_point(at.index, count, is_below);
                     if index == count {
                         break;
                     }
-                    at.go_to_record(index, size, &record);
+                    at.go_to_record(index, size, &item);
                 }
                 _ => break,
             }
@@ -294,7 +295,7 @@ impl At {
         target: u64,
         size: Option<u64>,
         count: usize,
-        record: impl Fn(usize) -> &'a [u8],
+        item: impl Fn(usize) -> Item<'a>,
     ) {
         if let Some(size) = size {
             self.index = target.div_ceil(size) as usize;
@@ -302,7 +303,7 @@ impl At {
             return;
         }
         while self.offset < target && self.index < count {
-            self.offset += record(self.index).len() as u64;
+            self.offset += item(self.index).bytes();
             self.index += 1;
         }
     }
@@ -312,13 +313,11 @@ impl At {
         &mut self,
         index: usize,
         size: Option<u64>,
-        record: impl Fn(usize) -> &'a [u8],
+        item: impl Fn(usize) -> Item<'a>,
     ) {
         self.offset += match size {
             Some(size) => (index - self.index) as u64 * size,
-            None => (self.index..index)
-                .map(|index| record(index).len() as u64)
-                .sum(),
+            None => (self.index..index).map(|index| item(index).bytes()).sum(),
         };
         self.index = index;
     }

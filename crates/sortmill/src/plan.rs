@@ -13,6 +13,7 @@ use crate::chunks::Extent;
 use crate::disk::Figures;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
+use crate::long::{HEAD_BYTES_MAX, WHOLE_COUNT};
 use crate::metrics::Stage;
 use crate::order::{Format, Order};
 use crate::space;
@@ -134,11 +135,15 @@ pub struct Plan {
     pub entry_count: usize,
     /// The most blocks of one partition in memory while it is sorted; a larger one is merged.
     pub unit_blocks_max: usize,
-    /// The most blocks of a partition that are parts of long records, which are put together beside them
-    /// while it is sorted; one with more is merged.
-    pub unit_fragments_max: usize,
     /// The longest record.
     pub record_bytes_max: usize,
+    /// Whether a record that is longer than a chunk is taken in parts and never whole: of lines and pairs, without
+    /// a function that wants to see it.
+    pub takes_parts: bool,
+    /// Bytes of the key that stand for all of it where a record longer than a block is sorted.
+    pub head_bytes: usize,
+    /// Blocks into which each thread reads such records back.
+    pub body_depth: usize,
     /// Places of the input that are sampled.
     pub sample_count: usize,
     /// Bytes read at each.
@@ -226,10 +231,15 @@ impl Plan {
         };
         let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
         let block = holding.block_bytes as u64;
-        let unit_blocks_max = (holding.block_count / 2).min((UNIT_BYTES_MAX / block) as usize - 1);
-        let sample_bytes = sample_bytes(order.format());
+        // Each stub of a long record, of 8 bytes or more, takes a location beside those of the blocks.
+        let locations = (UNIT_BYTES_MAX / block * 7 / 8) as usize;
+        let unit_blocks_max = (holding.block_count / 2).min(locations - 1);
+        let sample_bytes = sample_bytes(order.format(), inputs.record_bytes_mean);
         // A small part of the input, however long its records are.
-        let stretch = (64 << 10).max(8 * sample_bytes as u64);
+        let stretch = match sample_bytes {
+            ..=8192 => 64 << 10,
+            longer => 16 * longer as u64,
+        };
         let sample_count = (sorting.data_bytes / stretch).clamp(1, 1024) as usize;
         Some(Self {
             input_bytes,
@@ -251,8 +261,10 @@ impl Plan {
             divide_records: (sorting.entry_count / 2) as u64,
             entry_count: sorting.entry_count,
             unit_blocks_max,
-            unit_fragments_max: sorting.record_bytes_max.div_ceil(holding.block_bytes),
             record_bytes_max: sorting.record_bytes_max,
+            takes_parts: sorting.takes_parts,
+            head_bytes: HEAD_BYTES_MAX.min(holding.block_bytes / 4),
+            body_depth: holding.body_depth,
             sample_count: job.tuning.sample_count.unwrap_or(sample_count),
             sample_bytes,
             temp_bytes,
@@ -275,6 +287,18 @@ impl Plan {
     #[must_use]
     pub fn spill_blocks(&self) -> usize {
         self.block_count / 8
+    }
+
+    /// The order in which records are sorted: theirs, or, of fixed ones that are longer than a block, that of the
+    /// lines that stand for them.
+    #[must_use]
+    pub fn short_order(&self) -> Order {
+        match self.order.format() {
+            Format::Fixed(bytes) if bytes as usize > record_bytes_max(self.block_bytes) => {
+                Order::lines()
+            }
+            _ => self.order.clone(),
+        }
     }
 
     /// Puts temporary data into the output's space, if the size of the output is known.
@@ -370,18 +394,24 @@ struct Sorting {
     partitions_wished: usize,
     entry_count: usize,
     record_bytes_max: usize,
+    takes_parts: bool,
 }
 
 impl Sorting {
     fn new(job: &Job, inputs: &Inputs, reading: &Reading, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
-        // Records that are longer than a chunk, while they are put together and distributed. Any record
-        // that fits a chunk is allowed.
+        // Records that are longer than a chunk, where they must be whole, while they are put together and
+        // distributed. Any record that fits a chunk is allowed.
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
-        let record_bytes_max = ((limit / 64) as usize).max(in_chunk);
+        let takes_parts = matches!(job.format, Format::Lines | Format::Kv)
+            && job.map.is_none()
+            && job.reduce.is_none();
+        let share = if takes_parts { limit / 2 } else { limit / 64 };
+        let record_bytes_max = (share as usize).max(in_chunk);
         let longs = match job.format {
+            _ if takes_parts => 0,
             Format::Fixed(bytes) if bytes as usize <= reading.headroom_bytes => 0,
-            _ => crate::stage::read::LONG_COUNT as u64 * align_up(record_bytes_max as u64),
+            _ => WHOLE_COUNT as u64 * align_up(record_bytes_max as u64),
         };
         if longs > 0 {
             budget.hold("long records", longs)?;
@@ -414,6 +444,7 @@ impl Sorting {
             partitions_wished: job.tuning.partition_count.unwrap_or(partitions).max(1),
             entry_count,
             record_bytes_max,
+            takes_parts,
         })
     }
 }
@@ -424,6 +455,7 @@ struct Holding {
     block_count: usize,
     block_low_water: usize,
     block_depth: usize,
+    body_depth: usize,
     partition_count: usize,
     partition_count_max: usize,
     /// Bytes of records that will still be in memory when all have been distributed.
@@ -432,6 +464,9 @@ struct Holding {
 
 /// Fewer blocks leave no room for open ones, spare ones and those on their way.
 const BLOCK_COUNT_MIN: u64 = 24;
+/// Bytes of long records in each reader's hands, and blocks.
+const BODY_READ_BYTES: u64 = 1 << 20;
+const BODY_DEPTH_MAX: u64 = 16;
 /// Blocks beside those, so that work goes on.
 const BLOCKS_SPARE: usize = 4;
 
@@ -448,16 +483,24 @@ impl Holding {
             .tuning
             .block_bytes
             .map_or(block_bytes, |bytes| bytes as u64);
-        let block_count = left / block_bytes;
+        // Records longer than a block, read back by each worker and by the loader, each a few blocks ahead.
+        let readers = reading.worker_count as u64 + 1;
+        let body_bytes = BODY_READ_BYTES.min(budget.limit_bytes / 32 / readers);
+        let body_depth = (body_bytes / block_bytes).clamp(2, BODY_DEPTH_MAX);
+        if !matches!(job.format, Format::Fixed(bytes) if bytes as usize <= record_bytes_max(block_bytes as usize))
+        {
+            budget.hold("long records read back", readers * body_depth * block_bytes)?;
+        }
+        let block_count = budget.left_bytes() / block_bytes;
         if block_count < BLOCK_COUNT_MIN {
             return None;
         }
         budget.hold("partitions in memory", block_count * block_bytes)?;
-        // What cannot be evicted, all at once: an open block of each partition, a spare one of each worker,
-        // the parts of one long record.
-        let fragment_bytes = record_bytes_max(block_bytes as usize);
-        let fragments = sorting.record_bytes_max.div_ceil(fragment_bytes) + 1;
-        let fixed = fragments + 2 * reading.worker_count + BLOCKS_SPARE;
+        // What cannot be evicted, all at once: an open block of each partition, a spare one and that of a long
+        // record of each worker, that of the reader, and one beside each chunk for a record that fits it just so.
+        let fits = sorting.takes_parts && block_bytes as usize > reading.headroom_bytes;
+        let beside = if fits { reading.chunk_count } else { 0 };
+        let fixed = beside + 1 + 2 * reading.worker_count + BLOCKS_SPARE;
         let partition_count_max = (block_count as usize)
             .checked_sub(fixed)?
             .min(block_count as usize / 3);
@@ -480,6 +523,7 @@ impl Holding {
             block_count: block_count as usize,
             block_low_water: low_water as usize,
             block_depth: block_depth as usize,
+            body_depth: body_depth as usize,
             partition_count,
             partition_count_max,
             kept_bytes: kept_blocks * block_bytes,
@@ -513,10 +557,11 @@ fn block_bytes_max(job: &Job) -> u64 {
     })
 }
 
-/// A few records at each sampled place.
-fn sample_bytes(format: Format) -> usize {
+/// A few records at each sampled place, or of long lines enough to see where one begins.
+fn sample_bytes(format: Format, record_bytes_mean: Option<f64>) -> usize {
     let wished = match format {
-        Format::Lines | Format::Kv => 8192,
+        Format::Lines => (2.0 * record_bytes_mean.unwrap_or(0.0)).clamp(8192.0, 65_536.0) as usize,
+        Format::Kv => 8192,
         Format::Fixed(bytes) => (2 * bytes as usize).max(4096),
     };
     wished.next_multiple_of(sortmill_io::ALIGN_BYTES)

@@ -268,6 +268,9 @@ pub struct Partitions {
     pub divided: u64,
     /// How many were merged.
     pub merged: u64,
+    /// Records longer than a block, whose bytes were kept beside their partitions.
+    #[serde(default)]
+    pub long_records: u64,
 }
 
 /// The files of an output that has several.

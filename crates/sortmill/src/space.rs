@@ -18,15 +18,27 @@ const WIDER_BY: u64 = 32;
 pub struct Regions {
     /// Where the next block of each region goes, and where the region ends.
     regions: Vec<(u64, u64)>,
+    /// Bytes of all regions together.
+    all: u64,
     /// Where the next block goes that finds its region full.
     tail: u64,
 }
 
 impl Regions {
-    /// Regions for slots that have got `shares` of a sample of an input of `input_bytes`.
+    /// Space for the output of an input of `input_bytes`, not yet divided: all that is put there goes behind it.
     #[must_use]
-    pub fn new(shares: &[u64], input_bytes: u64, block_bytes: usize) -> Self {
+    pub fn new(input_bytes: u64, block_bytes: usize) -> Self {
         let all = space_bytes(input_bytes, block_bytes);
+        Self {
+            regions: Vec::new(),
+            all,
+            tail: all,
+        }
+    }
+
+    /// Makes regions for slots that have got `shares` of a sample of the input.
+    pub fn divide(&mut self, shares: &[u64]) {
+        let all = self.all;
         let sum = u128::from(shares.iter().sum::<u64>().max(1));
         let mut before = 0;
         let mut place = |share: u64| {
@@ -34,14 +46,13 @@ impl Regions {
             sortmill_io::align_down((u128::from(all) * u128::from(before) / sum) as u64)
         };
         let mut start = 0;
-        let regions = shares
+        self.regions = shares
             .iter()
             .map(|&share| {
                 let end = place(share);
                 (std::mem::replace(&mut start, end), end)
             })
             .collect();
-        Self { regions, tail: all }
     }
 
     /// A place for `bytes` in region `number`, or behind all regions.
@@ -224,8 +235,11 @@ mod tests {
             let shares: Vec<u64> = (0..1 + random.below(20)).map(|_| random.below(9)).collect();
             let input_bytes = random.below(1 << 22);
             let all = space_bytes(input_bytes, 65_536);
-            let mut regions = Regions::new(&shares, input_bytes, 65_536);
-            let mut given = Vec::new();
+            let mut regions = Regions::new(input_bytes, 65_536);
+            // What leaves memory before anything is known of the keys goes behind too.
+            let mut given = vec![(all, all + BLOCK_BYTES)];
+            assert_eq!(regions.take(Some(0), BLOCK_BYTES), all);
+            regions.divide(&shares);
             for _ in 0..300 {
                 let number = random.below(shares.len() as u64 + 1);
                 let number = (number > 0).then(|| number as u32 - 1);

@@ -104,8 +104,10 @@ impl<'a> Temps<'a> {
         self.folders.iter().map(|folder| folder.depth).collect()
     }
 
-    /// Puts temporary data into the space of the output `file`, which is written over them.
-    pub fn lie_in_output(&self, file: Arc<File>) {
+    /// Puts temporary data into the space of the output `file`, which is written over them: behind it, until
+    /// [`Temps::divide`] gives each slot its part.
+    pub fn lie_in_output(&self, file: Arc<File>, regions: Regions) {
+        lock(&self.state).regions = Some(regions);
         *lock(&self.output_file) = Some(file);
     }
 
@@ -115,9 +117,11 @@ impl<'a> Temps<'a> {
         lock(&self.output_file).is_some()
     }
 
-    /// Gives each slot its part of the output's space, before anything is given out.
-    pub fn divide(&self, regions: Regions) {
-        lock(&self.state).regions = Some(regions);
+    /// Gives each slot its part of the output's space, by its share of a sample.
+    pub fn divide(&self, shares: &[u64]) {
+        if let Some(regions) = &mut lock(&self.state).regions {
+            regions.divide(shares);
+        }
     }
 
     /// Gives `bytes` of temporary space to the caller. In files of their own they are the next ones of a folder; in

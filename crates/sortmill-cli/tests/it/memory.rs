@@ -80,12 +80,26 @@ impl Drop for Group {
 
 /// Sorts `input` within `limit` bytes, in a group that allows 5 % and 64 MiB more.
 fn check(name: &str, limit: u64, flags: &str, ways: &[&str], input: impl Fn(&mut dyn Write)) {
+    check_right(name, limit, flags, ways, input, |scratch| {
+        let bytes = |name: &str| std::fs::metadata(scratch.path(name)).unwrap().len();
+        assert_eq!(bytes("out"), bytes("in"));
+    });
+}
+
+/// The same, and `judge` looks at `out`, which was made of `in`.
+fn check_right(
+    name: &str,
+    limit: u64,
+    flags: &str,
+    ways: &[&str],
+    input: impl Fn(&mut dyn Write),
+    judge: impl Fn(&Scratch),
+) {
     let scratch = Scratch::new(&format!("memory-{name}"));
     let mut file = BufWriter::new(std::fs::File::create(scratch.path("in")).unwrap());
     input(&mut file);
     file.flush().unwrap();
     drop(file);
-    let input_bytes = std::fs::metadata(scratch.path("in")).unwrap().len();
     let allowed = limit + limit / 20 + 64 * MIB;
     let here = scratch.path.display().to_string();
     for &way in ways {
@@ -140,8 +154,7 @@ fn check(name: &str, limit: u64, flags: &str, ways: &[&str], input: impl Fn(&mut
             resident.unwrap() <= allowed,
             "{name}, {way}: {resident:?} bytes were resident"
         );
-        let out = std::fs::metadata(scratch.path("out")).unwrap();
-        assert_eq!(out.len(), input_bytes);
+        judge(&scratch);
         let _ = std::fs::remove_file(scratch.path("pipe"));
     }
 }
@@ -243,4 +256,118 @@ fn few_huge_lines() {
             file.write_all(b"\n").unwrap();
         }
     });
+}
+
+/// Bytes of any value, zeros among them, but no newline: one pseudorandom MiB again and again.
+fn letters(state: &mut u64) -> Vec<u8> {
+    let mut letters = vec![0; 1 << 20];
+    random(state, &mut letters);
+    for (at, byte) in letters.iter_mut().enumerate() {
+        if at % 5 == 0 || *byte == b'\n' {
+            *byte = 0;
+        }
+    }
+    letters
+}
+
+/// Lines of nothing to 100 MB, two of these alike but for their ends, and no newline at the end of the last.
+fn lines_to_100_mb(file: &mut dyn Write) {
+    let mut state = 6;
+    let letters = letters(&mut state);
+    let mut line = |bytes: usize, first: u8, end: &[u8]| {
+        let mut left = bytes - 1 - end.len().min(bytes - 1);
+        file.write_all(&[first]).unwrap();
+        while left > 0 {
+            let count = left.min(letters.len());
+            file.write_all(&letters[..count]).unwrap();
+            left -= count;
+        }
+        file.write_all(end).unwrap();
+    };
+    for number in 0..3000_usize {
+        line(1 + number * 7919 % 5000, b'a' + (number % 26) as u8, b"\n");
+        line(1, b'\n', b"");
+        match number {
+            500 | 2500 => line(100_000_000, b'm', format!("{}\n", 9999 - number).as_bytes()),
+            1000 => line(60_000_000, b'm', b"\n"),
+            _ if number % 30 == 0 => line(number * 700 + 2, b'm', b"\n"),
+            _ => {}
+        }
+    }
+    line(30_000_000, b'b', b"the end");
+}
+
+#[test]
+fn lines_of_nothing_to_100_mb() {
+    let flags = "--verify";
+    check_right(
+        "lines",
+        256 * MIB,
+        flags,
+        &[FILE, PIPE],
+        lines_to_100_mb,
+        |scratch| {
+            let folder = scratch.path.display();
+            let line = format!(
+                "set -o pipefail; LC_ALL=C sort -s -S 200M -T {folder} {folder}/in | cmp - {folder}/out"
+            );
+            let output = Command::new("bash").args(["-c", &line]).output().unwrap();
+            assert!(output.status.success(), "{}", stderr(&output));
+        },
+    );
+}
+
+/// Where each pair ends, its key, and where that lies.
+fn pairs(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
+    let mut pairs = Vec::new();
+    let mut rest = bytes;
+    while let Some(header) = rest.get(..8) {
+        let [key, value] =
+            [0, 4].map(|at| u32::from_le_bytes(header[at..at + 4].try_into().unwrap()) as usize);
+        let (pair, after) = rest.split_at(8 + key + value);
+        pairs.push((&pair[8..8 + key], pair));
+        rest = after;
+    }
+    pairs
+}
+
+/// A key and a value of nearly half the memory among others of Pareto's lengths, against a model in memory.
+#[test]
+fn paretos_pairs_in_little_memory() {
+    let generate = |file: &mut dyn Write| {
+        let line = [
+            "gen",
+            "pareto",
+            "--largest",
+            "30MB",
+            "--bytes",
+            "200MB",
+            "-",
+        ];
+        let output = Command::new(program()).args(line).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        file.write_all(&output.stdout).unwrap();
+    };
+    let flags = "--format kv --verify";
+    check_right(
+        "pareto",
+        64 * MIB,
+        flags,
+        &[FILE, PIPE],
+        generate,
+        |scratch| {
+            let input = std::fs::read(scratch.path("in")).unwrap();
+            let output = std::fs::read(scratch.path("out")).unwrap();
+            let mut wanted = pairs(&input);
+            assert!(wanted.iter().any(|(key, _)| key.len() == 30_000_000));
+            wanted.sort_by_key(|&(key, _)| key);
+            let mut rest = &output[..];
+            for (_, pair) in wanted {
+                rest = rest
+                    .strip_prefix(pair)
+                    .expect("the same pair at the same place");
+            }
+            assert!(rest.is_empty());
+        },
+    );
 }

@@ -10,7 +10,7 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{Access, Kind, Os, Pool};
 
 use super::row::{OfInput, Row};
-use super::verify::{came_back_wrong, difference, told_of_output};
+use super::verify::{came_back_wrong, difference, told_of_output, verified_head_bytes};
 use super::{Check, Walk, plan};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
@@ -95,6 +95,7 @@ pub fn check_parts(
                 hint: None,
                 ..error
             },
+            head_bytes: None,
         }
         .run(row)?;
         for (part, own) in sound.iter().zip(row.inputs.iter().flatten()) {
@@ -193,6 +194,7 @@ pub fn verify_parts(
             checksum: false,
             progress: shared.job.progress.as_deref(),
             told: &|error| told_of_output(error, target),
+            head_bytes: verified_head_bytes(plan),
         }
         .run(row)?;
         for (at, own) in row.inputs.iter().flatten().enumerate() {

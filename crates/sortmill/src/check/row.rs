@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use crate::batch::Chunk;
 use crate::fingerprint::Fingerprint;
 use crate::gen_records::RECORD_BYTES;
+use crate::long::Long;
 use crate::manifest;
 use crate::order::Order;
 use crate::summary::Summary;
@@ -46,6 +47,8 @@ pub struct Row {
     /// The same of each input by itself, if that was asked for.
     pub inputs: Option<Vec<OfInput>>,
     last_key: Vec<u8>,
+    /// So many bytes the last key has here, if it has more.
+    last_cut: Option<usize>,
 }
 
 /// What is known of one input: its records, and the first and last key as a manifest has them.
@@ -74,7 +77,11 @@ impl Row {
         }
         let before = self.fingerprint.records;
         if before > 0 {
-            match order.compare_with_key(seen.first, &self.last_key) {
+            let compared = match shorter(seen.first_cut, self.last_cut) {
+                None => order.compare_with_key(seen.first, &self.last_key),
+                Some(cut) => head(order.plain_key(seen.first), cut).cmp(head(&self.last_key, cut)),
+            };
+            match compared {
                 Ordering::Greater => {}
                 Ordering::Equal => self.duplicates += 1,
                 Ordering::Less => {
@@ -99,6 +106,7 @@ impl Row {
         }
         self.last_key.clear();
         order.key_into(seen.last, &mut self.last_key);
+        self.last_cut = seen.last_cut;
         if let Some(summary) = &mut self.summary {
             summary.then(&seen.summary());
         }
@@ -126,14 +134,26 @@ pub struct Seen<'a> {
     first: &'a [u8],
     last: &'a [u8],
     last_word: u64,
+    /// So many bytes of its key the first record has here, if its key has more; the same of the last.
+    first_cut: Option<usize>,
+    last_cut: Option<usize>,
+}
+
+/// The lesser one, if any.
+fn shorter(a: Option<usize>, b: Option<usize>) -> Option<usize> {
+    a.into_iter().chain(b).min()
+}
+
+fn head(key: &[u8], bytes: usize) -> &[u8] {
+    &key[..key.len().min(bytes)]
 }
 
 impl<'a> Seen<'a> {
     /// Looks at every record of `chunk`. `key` is the fingerprint's; the CRC-32 are taken if `checksum`.
     #[must_use]
     pub fn look(order: &Order, chunk: &'a Chunk, key: u64, checksum: bool) -> Self {
-        let long = chunk.long.as_deref().unwrap_or_default();
-        let offset = chunk.offset.saturating_sub(long.len() as u64);
+        let long_bytes = chunk.long.as_ref().map_or(0, Long::bytes);
+        let offset = chunk.offset.saturating_sub(long_bytes);
         let mut seen = Self {
             fingerprint: Fingerprint::default(),
             checksum: 0,
@@ -144,8 +164,24 @@ impl<'a> Seen<'a> {
             first: &[],
             last: &[],
             last_word: 0,
+            first_cut: None,
+            last_cut: None,
         };
-        for mut rest in [long, &chunk.buffer[chunk.records.clone()]] {
+        let whole: &[u8] = match &chunk.long {
+            Some(Long::Whole(whole)) => whole,
+            Some(Long::Passed(summed)) => {
+                // It has no CRC-32, which nobody asks for where records need not be whole.
+                seen.first = &summed.short;
+                (seen.last, seen.last_word) = (seen.first, order.word(seen.first, 0));
+                let head_bytes = order.plain_key(seen.first).len();
+                seen.first_cut = (summed.key_bytes > head_bytes as u64).then_some(head_bytes);
+                seen.last_cut = seen.first_cut;
+                seen.fingerprint.add_hashed(summed.bytes, summed.hash);
+                &[]
+            }
+            Some(Long::Body(..)) | None => &[],
+        };
+        for mut rest in [whole, &chunk.buffer[chunk.records.clone()]] {
             while !rest.is_empty() {
                 let (record, after) = rest.split_at(order.record_bytes(rest));
                 seen.add(order, record, key);
@@ -166,12 +202,16 @@ impl<'a> Seen<'a> {
         } else {
             // Words settle nearly all pairs without a second look at the one before.
             let compared = self.last_word.cmp(&word).then_with(|| {
-                if order.ends_with(word, 0) {
-                    Ordering::Equal
-                } else {
-                    order.compare(self.last, record)
+                match self.last_cut {
+                    _ if order.ends_with(word, 0) => Ordering::Equal,
+                    None => order.compare(self.last, record),
+                    // What is beyond its head cannot be compared.
+                    Some(cut) => order
+                        .plain_key(self.last)
+                        .cmp(head(order.plain_key(record), cut)),
                 }
             });
+            self.last_cut = None;
             match compared {
                 Ordering::Less => {}
                 Ordering::Equal => self.duplicates += 1,

@@ -11,16 +11,18 @@ use sortmill_io::{Op, OpKind, Pool};
 use super::until::discard;
 use super::{Shared, border};
 use crate::batch::{Batch, Chunk, Records};
+use crate::bodies::Bodies;
 use crate::chunks::{Chunks, Extent};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Boundaries;
+use crate::long::{Long, Longs, Summed, WholeLongs};
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::{Begun, Format};
-use crate::partitions::{Counts, Partitions, Unit};
+use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
+use crate::plan::Plan;
 use crate::queue::{Queue, Stop, StopOnPanic};
-use crate::sample::Sample;
-use crate::space::Regions;
+use crate::sample::{SAMPLE_KEY_BYTES_MAX, Sample};
 use crate::stage::cut::cut;
 use crate::stage::map::map;
 use crate::stage::partition::{Scratch, partition};
@@ -33,6 +35,8 @@ use crate::tamper::Border;
 pub struct Distributed {
     /// What is to be sorted, in the order of ranges.
     pub units: Vec<Unit>,
+    /// The bodies of the long records among it.
+    pub bodies: Arc<Bodies>,
     /// What was read.
     pub read: ReadTotals,
     /// Bytes read to draw the sample, and the time it took.
@@ -92,6 +96,10 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             let mut meter = shared.meter("read", &[Stage::Read], began_ns);
             let mut watcher = StreamSampler::new(shared, &partitions);
             let result = guarded(stop, || {
+                let mut longs: Box<dyn Longs> = match plan.takes_parts {
+                    true => Box::new(BodyLongs::new(&partitions)),
+                    false => Box::new(WholeLongs::new(plan.record_bytes_max, stop)?),
+                };
                 read(
                     Reader {
                         os,
@@ -105,6 +113,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                         skip_bad: shared.job.skip_bad,
                         watcher: (sampled_in_passing && wants_table)
                             .then_some(&mut watcher as &mut dyn Watcher),
+                        longs: &mut *longs,
                     },
                     &mut meter,
                 )
@@ -140,8 +149,8 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                 true => spill(&spiller, &mut meter),
                 // Blocks fill memory and are evicted as always, so that partitioning costs what it costs.
                 false => discard(&spills, stop, Stage::Spill, &mut meter, |block| {
-                    drop(block);
                     partitions.spilled();
+                    drop(block);
                 })
                 .map(|()| 0),
             });
@@ -183,6 +192,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
     }
     Ok(Distributed {
         units,
+        bodies: partitions.bodies(),
         read,
         sample_bytes,
         sample_ns,
@@ -237,8 +247,14 @@ fn work(
             false => None,
         };
         meter.lap(Stage::Cut, State::Input);
-        if let Some(long) = &chunk.long {
-            worker.records(table.as_deref(), chunk.number, long, 0, meter)?;
+        match &chunk.long {
+            Some(Long::Whole(record)) => {
+                worker.records(table.as_deref(), chunk.number, record, 0, meter)?;
+            }
+            Some(Long::Body(body, summed)) => {
+                worker.long(table.as_deref(), chunk.number, *body, summed, meter)?;
+            }
+            Some(Long::Passed(_)) | None => {}
         }
         let bytes = &chunk.buffer[..chunk.records.end];
         let from = chunk.records.start;
@@ -256,6 +272,35 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
+    /// Distributes a record that the reader put into a body.
+    fn long(
+        &mut self,
+        table: Option<&Table>,
+        chunk: u64,
+        body: u32,
+        summed: &Summed,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let mut one = Fingerprint::default();
+        one.add_hashed(summed.bytes, summed.hash);
+        self.seen.input.merge(&one);
+        count(meter, Stage::Cut, &one, &one);
+        let Some(table) = table else {
+            return Ok(());
+        };
+        self.seen.mapped.merge(&one);
+        count(meter, Stage::Map, &one, &one);
+        let (order, short) = (&self.shared.plan.order, &summed.short);
+        let slot = table.slot(order, short, order.word(short, 0), chunk, &mut Vec::new());
+        let (_, spare) = self.scratch.rows_and_spare();
+        let stub = summed.stub(body);
+        self.partitions
+            .append_stub(table.owner(slot), chunk, &stub, spare, meter)?;
+        count(meter, Stage::Partition, &one, &one);
+        meter.lap(Stage::Partition, State::Work);
+        Ok(())
+    }
+
     /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only.
     fn records(
         &mut self,
@@ -438,13 +483,12 @@ fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
     boundaries.extend(asked.map(|key| Boundary { key, chunk: 0 }));
     boundaries.sort_unstable();
     boundaries.dedup();
-    if let Some(input_bytes) = plan.input_bytes.filter(|_| shared.temps.lies_in_output()) {
+    if shared.temps.lies_in_output() {
         let shares = match sample.is_empty() {
             true => vec![1; boundaries.len() + 1],
             false => sample.shares(&boundaries),
         };
-        let regions = Regions::new(&shares, input_bytes, plan.block_bytes);
-        shared.temps.divide(regions);
+        shared.temps.divide(&shares);
     }
     partitions.begin(Table::range(&plan.order, boundaries));
 }
@@ -483,6 +527,11 @@ fn add_to_sample(
         Format::Fixed(size) => offset % u64::from(size),
         Format::Kv => unreachable!("pairs are sampled as they come"),
     };
+    if shared.job.map.is_none()
+        && let Some(line) = cut_line(plan, bytes, have == 0)
+    {
+        sample.add(&plan.order, line, chunk);
+    }
     let mapped = RefCell::new(Records::new(shared.job.format, plan.mapped_bytes_max));
     sample_records(
         &plan.order,
@@ -503,6 +552,19 @@ fn add_to_sample(
             }
         },
     );
+}
+
+/// The beginning of the last line of `bytes`, which goes on behind them, if a sample keeps no more of a key anyway; as
+/// a line. Long lines are seldom seen whole.
+fn cut_line<'b>(plan: &Plan, bytes: &'b [u8], begins: bool) -> Option<&'b [u8]> {
+    if plan.order.format() != Format::Lines {
+        return None;
+    }
+    let from = match memchr::memrchr(b'\n', bytes) {
+        Some(at) => at + 1,
+        None => begins.then_some(0)?,
+    };
+    bytes.get(from..from + SAMPLE_KEY_BYTES_MAX + 1)
 }
 
 /// Samples a stream, or pairs: what has come when memory for chunks is full must do. What it does not tell is mended
@@ -530,6 +592,9 @@ impl Watcher for StreamSampler<'_> {
             return;
         };
         let order = &self.shared.plan.order;
+        if let Some(long) = &chunk.long {
+            sample.add(order, long.short(), chunk.number);
+        }
         let bytes = &chunk.buffer[chunk.records.clone()];
         sample_records(order, bytes, &Begun::default(), KEYS_PER_CHUNK, |record| {
             sample.add(order, record, chunk.number);

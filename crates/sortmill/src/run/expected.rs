@@ -84,19 +84,19 @@ fn disk(
     (sources.iter().all(is_there) && output_is_there).then_some(rates)
 }
 
-/// Begins the phase `sort`: what is read back is known now, and but for what a reduce function makes, so is
+/// Begins the phase `sort`, in which long records and what is moved are `read` beside units: what is read back is known now, and but for what a reduce function makes, so is
 /// what will be written.
 pub fn sort(
     shared: &Shared<'_>,
     units: &[Unit],
     bytes: u64,
-    moved_bytes: u64,
+    (mut read, moved_bytes): (u64, u64),
     target: Option<&Target>,
 ) {
     let Some(progress) = &shared.job.progress else {
         return;
     };
-    let (mut read, mut runs) = (moved_bytes, 0);
+    let mut runs = 0;
     for unit in units {
         let on_disk = |block: &&Block| matches!(block.whereabouts, Whereabouts::Disk(_));
         read += disk_bytes(unit.blocks().filter(on_disk));

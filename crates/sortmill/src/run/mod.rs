@@ -7,6 +7,8 @@ mod border;
 mod distribute;
 mod expected;
 mod judge;
+mod long;
+mod merging;
 mod parts;
 mod probe;
 mod relocate;
@@ -36,6 +38,7 @@ use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, PartSizes, Phase, Report};
 use crate::run::judge::Judged;
 use crate::run::sorting::Sorted;
+use crate::space::Regions;
 use crate::spread::TempFolder;
 use crate::stage::read::{ReadTotals, Source, devices, sample_records};
 use crate::stage::write::{PartFiles, Target};
@@ -265,7 +268,11 @@ fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Optio
             sum += record.len() as u64;
         },
     );
-    Ok((count > 0).then(|| sum as f64 / count as f64))
+    // Of records that are longer than all that was looked at, that much is known.
+    Ok(Some(match count {
+        0 => moved as f64,
+        _ => sum as f64 / count as f64,
+    }))
 }
 
 /// Sorts. The report tells what was done.
@@ -377,7 +384,9 @@ fn sort_inner(
     }
     let target = open_target(job, &plan, os, stop, (&output, number), &mut uncommitted)?;
     if let (Some(Target::File(file, _)), Some(_)) = (&target, plan.shared_bytes) {
-        temps.lie_in_output(Arc::clone(file));
+        let input_bytes = plan.input_bytes.expect("the output has a known size");
+        let regions = Regions::new(input_bytes, plan.block_bytes);
+        temps.lie_in_output(Arc::clone(file), regions);
     }
     let map_memory = |error: std::io::Error| {
         Error::new(
@@ -417,7 +426,7 @@ fn sort_inner(
     let sorted = match job.reaches(Stage::Load) {
         true => sorting::sort(
             &shared,
-            distributed.units,
+            (distributed.units, &distributed.bodies),
             &distributed.fingerprint,
             target.as_ref(),
             cuts,

@@ -6,14 +6,17 @@
 
 use std::ops::Range;
 
+use crate::bodies::BodyReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
+use crate::long::Item;
 use crate::manifest::{self, Part};
 use crate::metrics::{Meter, Stage, State};
 use crate::parts::{Begin, Cuts, PARTS_MAX, Row, Standing};
 use crate::stage::reduce::{Stream, out_of_order};
 use crate::stage::write::Sink;
 
+use super::long::put_item;
 use super::sorting::{Done, Phase, WayOut};
 
 /// How a phase makes parts.
@@ -34,7 +37,7 @@ pub struct Piece {
 }
 
 /// Puts the sorted records of unit `number`, as many and of as many bytes as `size` says, into their parts.
-/// `record` looks at one, `give` hands some out.
+/// `item` looks at one, `give` hands some out.
 #[expect(
     clippy::too_many_arguments,
     reason = "two ways to the records, three to what is known of them"
@@ -44,16 +47,16 @@ pub fn put_sorted<'a, 'r>(
     parts: &InParts,
     number: usize,
     size: (usize, u64),
-    record: impl Fn(usize) -> &'r [u8],
+    item: impl Fn(usize) -> Item<'r>,
     mut give: impl FnMut(Range<usize>, &mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
     meter: &mut Meter<'_>,
     done: &mut Done,
 ) -> Result<()> {
-    let order = &phase.shared.plan.order;
+    let order = &phase.order;
     let begun = phase.places.begin(number, size.1);
     meter.lap(Stage::Reduce, State::Output);
     let start = begun.ok_or_else(|| phase.shared.stop.error())?;
-    let begins = parts.cuts.in_unit(order, start, size, &record);
+    let begins = parts.cuts.in_unit(order, start, size, &item);
     parts.row.tell(number, start, &begins);
     meter.lap(Stage::Reduce, State::Work);
     let before = parts.row.before(number);
@@ -77,12 +80,15 @@ pub fn put_sorted<'a, 'r>(
             part: standing.part,
             offset,
             fingerprint,
-            first_key: manifest::key(order, record(begin.index)),
-            last_key: manifest::key(order, record(end - 1)),
+            first_key: manifest::key(order, item(begin.index).short()),
+            last_key: manifest::key(order, item(end - 1).short()),
         });
     }
     Ok(())
 }
+
+/// Takes the next record of a unit that comes record by record.
+type Put<'p> = dyn FnMut(&Item<'_>, &mut BodyReader<'_>, &mut Meter<'_>) -> Result<()> + 'p;
 
 /// Puts the records of unit `number`, of `bytes` bytes, into their parts as `give` hands them out one by one:
 /// the unit is larger than memory, so where parts begin in it shows only then. None above it has been begun.
@@ -93,7 +99,7 @@ pub fn put_merged(
     bytes: u64,
     meter: &mut Meter<'_>,
     done: &mut Done,
-    give: impl FnOnce(&mut dyn FnMut(&[u8], &mut Meter<'_>) -> Result<()>, &mut Meter<'_>) -> Result<()>,
+    give: impl FnOnce(&mut Put<'_>, &mut Meter<'_>) -> Result<()>,
 ) -> Result<()> {
     let stop = phase.shared.stop;
     let start = phase.places.begin(number, bytes);
@@ -102,7 +108,7 @@ pub fn put_merged(
     let (Some(start), Some(standing)) = (start, standing) else {
         return Err(stop.error());
     };
-    let order = &phase.shared.plan.order;
+    let order = &phase.order;
     let mut unit = Merged {
         phase,
         parts,
@@ -112,9 +118,13 @@ pub fn put_merged(
         index: 0,
         offset: 0,
         piece: None,
-        proof: Stream::new(order, phase.shared.number),
+        proof: Stream::new(order, phase.shared.plan.head_bytes),
+        fingerprint: Fingerprint::default(),
     };
-    give(&mut |record, meter| unit.put(record, meter, done), meter)?;
+    give(
+        &mut |item, bodies, meter| unit.put(item, bodies, meter, done),
+        meter,
+    )?;
     unit.end_piece(meter, done)?;
     if unit.offset != bytes {
         return Err(out_of_order());
@@ -134,6 +144,8 @@ struct Merged<'p, 'a> {
     offset: u64,
     piece: Option<Open<'a>>,
     proof: Stream<'p>,
+    /// Of the piece.
+    fingerprint: Fingerprint,
 }
 
 /// The piece that records go into.
@@ -144,10 +156,16 @@ struct Open<'a> {
 }
 
 impl Merged<'_, '_> {
-    fn put(&mut self, record: &[u8], meter: &mut Meter<'_>, done: &mut Done) -> Result<()> {
-        let order = &self.phase.shared.plan.order;
+    fn put(
+        &mut self,
+        item: &Item<'_>,
+        bodies: &mut BodyReader<'_>,
+        meter: &mut Meter<'_>,
+        done: &mut Done,
+    ) -> Result<()> {
+        let order = &self.phase.order;
         let at = self.start + self.offset;
-        let part = self.parts.cuts.part(order, record, at);
+        let part = self.parts.cuts.part(order, item.short(), at);
         let goes_on = part.is_none_or(|part| part == self.standing.part);
         if self.piece.is_none() || !goes_on {
             self.end_piece(meter, done)?;
@@ -163,22 +181,23 @@ impl Merged<'_, '_> {
             self.piece = Some(Open {
                 sink: self.parts.sink(self.phase, self.standing, offset, 0),
                 offset,
-                first_key: manifest::key(order, record),
+                first_key: manifest::key(order, item.short()),
             });
         }
-        self.proof.next(record)?;
+        self.proof.next(item)?;
         self.index += 1;
-        self.offset += record.len() as u64;
-        let piece = self.piece.as_mut().expect("a piece was begun");
-        piece.sink.put(record, meter)
+        self.offset += item.bytes();
+        let sink = &mut self.piece.as_mut().expect("a piece was begun").sink;
+        let key = self.phase.shared.number;
+        put_item(sink, &mut self.fingerprint, key, item, bodies, meter)
     }
 
     fn end_piece(&mut self, meter: &mut Meter<'_>, done: &mut Done) -> Result<()> {
         let Some(piece) = self.piece.take() else {
             return Ok(());
         };
-        let order = &self.phase.shared.plan.order;
-        let fingerprint = std::mem::take(&mut self.proof.fingerprint);
+        let order = &self.phase.order;
+        let fingerprint = std::mem::take(&mut self.fingerprint);
         let (bytes, records) = (piece.sink.bytes, piece.sink.records);
         let sums = (&fingerprint, &fingerprint);
         self.phase.count_out(sums, (bytes, records), meter, done);

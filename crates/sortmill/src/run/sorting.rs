@@ -13,15 +13,20 @@ use sortmill_io::{File, Table};
 
 use super::distribute::{guarded, join};
 use super::judge;
-use super::parts::{InParts, Piece, put_merged, put_sorted};
+use super::long::{gather_long, put_item};
+use super::merging::merge_unit;
+use super::parts::{InParts, Piece, put_sorted};
 use super::until::{discard, received_bytes};
 use super::{Shared, border, expected, relocate};
+use crate::bodies::{Bodies, BodyReader, Means};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
+use crate::long::Item;
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
-use crate::partitions::{Block, Content, Counts, Unit, Whereabouts, damaged};
+use crate::order::Order;
+use crate::partitions::{Counts, Unit, damaged};
 use crate::parts::Cuts;
 use crate::places::Places;
 use crate::queue::Queue;
@@ -29,8 +34,7 @@ use crate::report::Partitions;
 use crate::space::Lead;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::load::{LoadedBlock, LoadedUnit, Loader};
-use crate::stage::merge::{Device, Run, RunWriter, merge};
-use crate::stage::reduce::{Gather, Stream};
+use crate::stage::reduce::Gather;
 use crate::stage::sort::{self, Framed, Load, Slab};
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
 
@@ -88,6 +92,7 @@ impl Sorted {
             evicted: counts.evicted,
             divided: counts.divided,
             merged: self.merged,
+            long_records: counts.long_records,
         }
     }
 }
@@ -97,10 +102,10 @@ impl Sorted {
 pub struct Done {
     gathered: Fingerprint,
     written: Fingerprint,
-    sizes: Vec<u64>,
-    merged: u64,
-    merge_written_bytes: u64,
-    merge_read_bytes: u64,
+    pub sizes: Vec<u64>,
+    pub merged: u64,
+    pub merge_written_bytes: u64,
+    pub merge_read_bytes: u64,
     /// What was put into files, where the output has several.
     pub pieces: Vec<Piece>,
 }
@@ -108,14 +113,18 @@ pub struct Done {
 /// What all threads of the phase share.
 pub struct Phase<'a> {
     pub shared: &'a Shared<'a>,
+    /// The order of what is sorted.
+    pub order: Order,
+    /// Long records.
+    bodies: &'a Bodies,
     pub output: &'a Output<'a>,
     pub places: Places,
     /// Where the output has several files.
-    parts: Option<InParts>,
+    pub parts: Option<InParts>,
     /// Units are written one after the other: their sizes are not known before, or the output is a stream.
     in_turn: bool,
     /// Runs written so far.
-    run_count: AtomicU32,
+    pub run_count: AtomicU32,
     padded: bool,
     /// The one sink of a phase in which units take turns.
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
@@ -127,7 +136,7 @@ pub struct Phase<'a> {
 /// The first of any thread.
 pub fn sort(
     shared: &Shared<'_>,
-    mut units: Vec<Unit>,
+    (mut units, bodies): (Vec<Unit>, &Bodies),
     distributed: &Fingerprint,
     target: Option<&Target>,
     cuts: Option<Cuts>,
@@ -137,13 +146,22 @@ pub fn sort(
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
+    let (in_bodies, bodies_on_disk) = bodies.held();
+    let free = plan.block_count - in_bodies;
     let lead = match shared.temps.lies_in_output() {
-        true => Lead::new(&units, plan.block_count, |unit| is_too_large(shared, unit)),
+        true => Lead::new(&units, free, |unit| is_too_large(shared, unit)),
         false => Lead::default(),
     };
     let moves = relocate::moves(shared, &units, &lead.move_below)?;
     let moved_bytes = relocate::moved_bytes(&moves);
-    expected::sort(shared, &units, distributed.bytes, moved_bytes, target);
+    let read_bytes = moved_bytes + bodies_on_disk;
+    expected::sort(
+        shared,
+        &units,
+        distributed.bytes,
+        (read_bytes, moved_bytes),
+        target,
+    );
     relocate::relocate(shared, &mut units, &moves)?;
     let places = Places::new(unit_count, lead.needs);
     let parts = cuts.map(|cuts| InParts::new(cuts, unit_count));
@@ -169,6 +187,8 @@ pub fn sort(
     };
     let phase = Phase {
         shared,
+        order: plan.short_order(),
+        bodies,
         output: &output,
         places,
         parts,
@@ -186,7 +206,9 @@ pub fn sort(
                 drop(files);
                 // The probe of a long job writes to it; some of the job is still to come.
                 let so_far_ns = os.now_ns() - shared.began_ns;
-                if !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
+                // Workers may have bodies still to read.
+                let is_read = bodies_on_disk == 0;
+                if is_read && !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
                     shared.temps.remove_spilled();
                 }
                 meter.lap(Stage::Load, State::Work);
@@ -263,16 +285,10 @@ impl Done {
     }
 }
 
-/// Whether a unit's blocks, entries or long records do not fit in memory.
+/// Whether a unit's blocks or entries do not fit in memory.
 pub fn is_too_large(shared: &Shared<'_>, unit: &Unit) -> bool {
     unit.blocks().count() > shared.plan.unit_blocks_max
         || unit.records_at_most() > shared.plan.entry_count as u64
-        || unit.blocks().filter(|block| is_fragment(block)).count() > shared.plan.unit_fragments_max
-}
-
-/// Whether a block is a part of a long record, and not its end.
-fn is_fragment(block: &Block) -> bool {
-    block.header.record_count == 0
 }
 
 /// Loads all units in order and merges those that are too large.
@@ -312,6 +328,7 @@ fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) ->
         return Ok(done);
     }
     let mut entries = entry_table(phase.shared)?;
+    let mut bodies = phase.body_reader();
     loop {
         let unit = loaded.pop();
         meter.lap(Stage::Sort, State::Input);
@@ -319,11 +336,11 @@ fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) ->
             phase.shared.stop.check()?;
             return Ok(done);
         };
-        sort_unit(phase, &unit, &mut entries, meter, &mut done)?;
+        sort_unit(phase, &unit, &mut entries, &mut bodies, meter, &mut done)?;
     }
 }
 
-fn entry_table(shared: &Shared<'_>) -> Result<Table<Entry>> {
+pub fn entry_table(shared: &Shared<'_>) -> Result<Table<Entry>> {
     Table::new(shared.plan.entry_count).map_err(|error| {
         Error::new(
             ErrorKind::Memory,
@@ -338,13 +355,14 @@ fn sort_unit(
     phase: &Phase<'_>,
     unit: &LoadedUnit,
     entries: &mut [Entry],
+    bodies: &mut BodyReader<'_>,
     meter: &mut Meter<'_>,
     done: &mut Done,
 ) -> Result<()> {
-    let order = &phase.shared.plan.order;
+    let order = &phase.order;
     let (slab, load) = lay_out(phase, &unit.unit, &unit.blocks, entries)?;
     let (entries, scratch) = entries.split_at_mut(load.records as usize);
-    sort::sort(order, &slab, entries, scratch);
+    phase.sort(&slab, entries, scratch, bodies, meter)?;
     let totals = meter.stage(Stage::Sort);
     totals.bytes_in += load.bytes;
     totals.bytes_out += load.bytes;
@@ -357,23 +375,26 @@ fn sort_unit(
     }
     let mut proof = Gather::new(order, phase.shared.number);
     let record_bytes = (load.bytes / load.records.max(1)) as usize;
-    let mut give = |range: Range<usize>, way: &mut WayOut<'_, '_>, meter: &mut Meter<'_>| {
-        gather(&slab, &entries[range], record_bytes, &mut proof, way, meter)
+    let mut give = |range: Range<usize>, way: &mut WayOut<'_, '_>, meter: &mut Meter<'_>| match slab
+        .has_stubs()
+    {
+        true => gather_long(phase, &slab, entries, range, bodies, way, meter),
+        false => gather(&slab, &entries[range], record_bytes, &mut proof, way, meter),
     };
     match &phase.parts {
         None => phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
             give(0..entries.len(), way, meter)
         }),
         Some(parts) => {
-            let record = |at: usize| slab.record(order, kernel::location(entries[at]));
+            let item = |at: usize| slab.item(order, kernel::location(entries[at]));
             let size = (entries.len(), load.bytes);
-            put_sorted(phase, parts, unit.number, size, record, give, meter, done)
+            put_sorted(phase, parts, unit.number, size, item, give, meter, done)
         }
     }
 }
 
 /// Checks a unit's blocks and makes its entries.
-fn lay_out<'b>(
+pub fn lay_out<'b>(
     phase: &Phase<'_>,
     unit: &Unit,
     blocks: &'b [LoadedBlock],
@@ -393,7 +414,7 @@ fn lay_out<'b>(
         .range
         .as_ref()
         .map(|(from, to)| (from.as_ref(), to.as_ref()));
-    Slab::lay_out(&plan.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
+    Slab::lay_out(&phase.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
         let spot = blocks[wrong.block].spot.unwrap_or_default();
         damaged(phase.shared.temps, spot, wrong.why)
     })
@@ -409,7 +430,7 @@ fn gather<'b>(
     meter: &mut Meter<'_>,
 ) -> Result<()> {
     const AHEAD: usize = 16;
-    let order = &way.shared.plan.order;
+    let order = &way.order;
     let records = entries.iter().enumerate().map(|(index, &entry)| {
         if let Some(&later) = entries.get(index + AHEAD) {
             slab.prefetch(kernel::location(later), record_bytes);
@@ -428,6 +449,7 @@ fn gather<'b>(
 /// From sorted records to the output, through the reduce function if there is one.
 pub struct WayOut<'w, 'a> {
     shared: &'w Shared<'w>,
+    order: &'w Order,
     sink: &'w mut Sink<'a>,
     reducer: Option<Reducer>,
     gathered: Fingerprint,
@@ -442,6 +464,29 @@ impl WayOut<'_, '_> {
             None => self.sink.put(record, meter),
             Some(_) => self.reduce(Some(record), meter),
         }
+    }
+
+    /// Takes a record, long or not, and counts it as gathered.
+    pub fn put_item(
+        &mut self,
+        item: &Item<'_>,
+        bodies: &mut BodyReader<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let key = self.shared.number;
+        if self.reducer.is_none() {
+            return put_item(self.sink, &mut self.gathered, key, item, bodies, meter);
+        }
+        let whole;
+        let record = match item {
+            Item::Record(record) => record,
+            Item::Stub(stub) => {
+                whole = bodies.take_whole(stub, Stage::Reduce, meter)?;
+                &whole[..]
+            }
+        };
+        self.gathered.add(record, key);
+        self.reduce(Some(record), meter)
     }
 
     fn reduce(&mut self, record: Option<&[u8]>, meter: &mut Meter<'_>) -> Result<()> {
@@ -473,8 +518,45 @@ impl WayOut<'_, '_> {
 }
 
 impl<'a> Phase<'a> {
+    /// What one thread reads long records with.
+    pub fn body_reader(&self) -> BodyReader<'_> {
+        let plan = self.shared.plan;
+        BodyReader::new(Means {
+            os: self.shared.os,
+            bodies: self.bodies,
+            temps: self.shared.temps,
+            order: &plan.order,
+            short_order: &self.order,
+            head_bytes: plan.head_bytes,
+            block_bytes: plan.block_bytes,
+            depth: plan.body_depth,
+        })
+    }
+
+    /// Sorts the entries of what was laid out.
+    pub fn sort(
+        &self,
+        slab: &Slab<'_>,
+        entries: &mut [Entry],
+        scratch: &mut [Entry],
+        bodies: &mut BodyReader<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        sort::sort(&self.order, slab, entries, scratch);
+        if !slab.has_stubs() {
+            return Ok(());
+        }
+        sort::settle(
+            &self.order,
+            slab,
+            entries,
+            self.shared.plan.head_bytes,
+            |a, b| bodies.compare(a, b, Stage::Sort, meter),
+        )
+    }
+
     /// Puts one unit's records, which `give` hands out, to the unit's place in the output.
-    fn put_unit(
+    pub fn put_unit(
         &self,
         number: usize,
         bytes: u64,
@@ -517,6 +599,7 @@ impl<'a> Phase<'a> {
         let (bytes_before, records_before) = (sink.bytes, sink.records);
         let mut way = WayOut {
             shared: self.shared,
+            order: &self.order,
             sink,
             reducer: self.shared.job.reduce.as_ref().map(|make| make()),
             gathered: Fingerprint::default(),
@@ -561,180 +644,5 @@ impl<'a> Phase<'a> {
             Some(sink) => sink.finish_all(self.padded, meter),
             None => Ok(()),
         }
-    }
-}
-
-/// Sorts a unit larger than memory: pieces of it to runs, then the runs to the output.
-fn merge_unit(
-    phase: &Phase<'_>,
-    number: usize,
-    unit: Unit,
-    meter: &mut Meter<'_>,
-    done: &mut Done,
-) -> Result<()> {
-    let Shared { plan, os, stop, .. } = *phase.shared;
-    let ring = os.ring(1);
-    let wrong =
-        |error: std::io::Error| Error::new(ErrorKind::Io, "starting to merge", error.to_string());
-    let mut ring = ring.map_err(wrong)?;
-    let mut device = Device {
-        ring: &mut *ring,
-        temps: phase.shared.temps,
-        pool: &phase.shared.block_pool,
-        stop,
-        job: phase.shared.number,
-        run_count: &phase.run_count,
-        written_bytes: 0,
-        read_bytes: 0,
-    };
-    let received = received_bytes(&unit);
-    let (runs, bytes) = make_runs(phase, unit, &mut device, meter)?;
-    phase.places.loaded(number);
-    done.merged += 1;
-    if phase.shared.job.reaches(Stage::Merge) {
-        let runs = fewer_runs(phase, runs, &mut device, meter)?;
-        done.sizes.push(bytes);
-        let order = &plan.order;
-        if let Some(parts) = &phase.parts {
-            put_merged(phase, parts, number, bytes, meter, done, |put, meter| {
-                merge(order, runs, &mut device, meter, |_, record, _, meter| {
-                    put(record, meter)
-                })
-            })?;
-        } else {
-            phase.put_unit(number, bytes, meter, done, |way, meter| {
-                let mut proof = Stream::new(order, way.shared.number);
-                merge(order, runs, &mut device, meter, |_, record, _, meter| {
-                    proof.next(record)?;
-                    way.put(record, meter)
-                })?;
-                way.gathered.merge(&proof.fingerprint);
-                Ok(())
-            })?;
-        }
-    } else {
-        done.sizes.push(received);
-    }
-    done.merge_written_bytes += device.written_bytes;
-    done.merge_read_bytes += device.read_bytes;
-    Ok(())
-}
-
-/// Sorts as many of a unit's blocks at a time as memory holds and writes each piece as a run. The memory
-/// of blocks that no other unit shares is free afterwards.
-fn make_runs(
-    phase: &Phase<'_>,
-    mut unit: Unit,
-    device: &mut Device<'_>,
-    meter: &mut Meter<'_>,
-) -> Result<(Vec<Run>, u64)> {
-    let plan = phase.shared.plan;
-    let order = &plan.order;
-    let mut entries = entry_table(phase.shared)?;
-    let mut runs = Vec::new();
-    let mut bytes = 0;
-    let contents = std::mem::take(&mut unit.contents).into_iter();
-    let blocks = |content: Arc<Content>| match Arc::try_unwrap(content) {
-        Ok(content) => content.blocks,
-        Err(shared) => shared.blocks.clone(),
-    };
-    let mut waiting = contents.flat_map(blocks).peekable();
-    while waiting.peek().is_some() {
-        let mut blocks: Vec<LoadedBlock> = Vec::new();
-        let (mut records, mut fragments) = (0, 0);
-        // A chain of fragments stays in one piece: it ends with the next block that has a whole record.
-        while let Some(block) = waiting.peek() {
-            let in_chain = blocks
-                .last()
-                .is_some_and(|last| last.header.record_count == 0);
-            let grown = records + block.header.record_count as usize;
-            let full = blocks.len() >= plan.unit_blocks_max / 2
-                || grown > entries.len()
-                || fragments >= plan.unit_fragments_max;
-            if full && !in_chain && !blocks.is_empty() {
-                break;
-            }
-            records = grown;
-            fragments += usize::from(is_fragment(block));
-            let block = waiting.next().expect("it was there");
-            blocks.push(match block.whereabouts {
-                Whereabouts::Memory(buffer) => LoadedBlock {
-                    header: block.header,
-                    buffer,
-                    spot: None,
-                },
-                Whereabouts::Disk(spot) => LoadedBlock {
-                    header: block.header,
-                    buffer: Arc::new(device.read(&block.header, spot, meter)?),
-                    spot: Some(spot),
-                },
-            });
-        }
-        if !phase.shared.job.reaches(Stage::Sort) {
-            continue;
-        }
-        let (slab, load) = lay_out(phase, &unit, &blocks, &mut entries)?;
-        bytes += load.bytes;
-        let (entries, scratch) = entries.split_at_mut(load.records as usize);
-        sort::sort(order, &slab, entries, scratch);
-        let mut run = RunWriter::new(device.next_run(), plan.block_bytes);
-        for &entry in entries.iter() {
-            let chunk = slab.chunk(kernel::ordinal(entry));
-            let record = slab.record(order, kernel::location(entry));
-            run.put(chunk, record, device, meter)?;
-        }
-        runs.push(run.finish(device, meter)?);
-        let totals = meter.stage(Stage::Merge);
-        totals.bytes_in += load.bytes;
-        totals.bytes_out += load.bytes;
-        totals.records_in += load.records;
-        totals.records_out += load.records;
-    }
-    Ok((runs, bytes))
-}
-
-/// So many runs with long records are merged at once: each has one in memory beside its block.
-const LONG_RUNS_MAX: usize = 4;
-
-/// Merges neighbouring runs with each other until there is a free block for each that is left. The loader
-/// alone takes blocks in this phase, so what is free now stays so.
-fn fewer_runs(
-    phase: &Phase<'_>,
-    mut runs: Vec<Run>,
-    device: &mut Device<'_>,
-    meter: &mut Meter<'_>,
-) -> Result<Vec<Run>> {
-    let plan = phase.shared.plan;
-    let mut at = 0;
-    loop {
-        // One block is for the run that is written.
-        let free = device.pool.free_count().saturating_sub(1);
-        let has_long = runs.iter().any(Run::has_long);
-        let count_max = if has_long {
-            free.clamp(2, LONG_RUNS_MAX)
-        } else {
-            free.max(2)
-        };
-        if runs.len() <= count_max {
-            return Ok(runs);
-        }
-        let count = count_max
-            .min(runs.len() - count_max + 1)
-            .min(runs.len() - at);
-        if count < 2 {
-            at = 0;
-            continue;
-        }
-        let mut merged = RunWriter::new(device.next_run(), plan.block_bytes);
-        let some = runs.drain(at..at + count).collect();
-        merge(
-            &plan.order,
-            some,
-            device,
-            meter,
-            |chunk, record, device, meter| merged.put(chunk, record, device, meter),
-        )?;
-        runs.insert(at, merged.finish(device, meter)?);
-        at += 1;
     }
 }

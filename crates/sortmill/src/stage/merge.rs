@@ -5,12 +5,16 @@
 //! keys by chunk, and within a chunk by run, because pieces follow the order in which blocks were filled.
 //! A tree of losers holds the runs (Knuth, The Art of Computer Programming 3, 5.4.1).
 
-use sortmill_io::frame::{HEADER_BYTES, Header, Segment};
-use sortmill_io::sync::atomic::{AtomicU32, Ordering};
+use std::cmp::Ordering;
+
+use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
+use sortmill_io::sync::atomic::{AtomicU32, Ordering as Memory};
 use sortmill_io::{Buffer, Op, OpKind, Pool, Ring};
 
 use crate::block::{Open, disk_bytes, record_bytes_max};
+use crate::bodies::BodyReader;
 use crate::error::{Error, Result};
+use crate::long::{Item, Stub};
 use crate::metrics::{Meter, Stage, State};
 use crate::order::Order;
 use crate::partitions::damaged;
@@ -34,6 +38,8 @@ pub struct Device<'a> {
     pub temps: &'a Temps<'a>,
     /// Memory for blocks.
     pub pool: &'a Pool,
+    /// Reads long records where their heads do not tell.
+    pub bodies: BodyReader<'a>,
     /// Ends the job.
     pub stop: &'a Stop,
     /// The job's number, for headers.
@@ -50,7 +56,7 @@ impl Device<'_> {
     /// A number for a new run, one that no other run of the job has.
     #[must_use]
     pub fn next_run(&self) -> u32 {
-        self.run_count.fetch_add(1, Ordering::SeqCst)
+        self.run_count.fetch_add(1, Memory::SeqCst)
     }
 
     fn transfer(&mut self, op: Op, doing: &str, meter: &mut Meter<'_>) -> Result<Buffer> {
@@ -122,23 +128,13 @@ impl Device<'_> {
     }
 }
 
-impl Run {
-    /// Whether it has a record that is longer than a block: a merge holds such a one whole for each run.
-    #[must_use]
-    pub fn has_long(&self) -> bool {
-        self.blocks
-            .iter()
-            .any(|(header, _)| header.record_count == 0)
-    }
-}
-
 /// Takes sorted records, each with its chunk, and writes them as one run.
 pub struct RunWriter {
     number: u32,
     run: Run,
     open: Option<Open>,
-    /// Records that are longer are put in fragments.
-    long_from: usize,
+    /// The longest record.
+    record_bytes_max: usize,
     /// Neighbours of one chunk, which will share a segment.
     chunk: u64,
     count: u32,
@@ -149,15 +145,15 @@ impl RunWriter {
     /// Begins run number `number`; it has at most one block in hand.
     #[must_use]
     pub fn new(number: u32, block_bytes: usize) -> Self {
-        let long_from = record_bytes_max(block_bytes);
+        let record_bytes_max = record_bytes_max(block_bytes);
         Self {
             number,
             run: Run { blocks: Vec::new() },
             open: None,
-            long_from,
+            record_bytes_max,
             chunk: 0,
             count: 0,
-            same: Vec::with_capacity(long_from),
+            same: Vec::with_capacity(record_bytes_max),
         }
     }
 
@@ -168,30 +164,38 @@ impl RunWriter {
     pub fn put(
         &mut self,
         chunk: u64,
-        record: &[u8],
+        item: &Item<'_>,
         device: &mut Device<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
+        let record = match item {
+            Item::Record(record) => record,
+            Item::Stub(stub) => return self.put_stub(chunk, stub, device, meter),
+        };
         let grown = self.same.len() + record.len();
-        if self.count > 0 && (chunk != self.chunk || grown > self.long_from / 8) {
+        if self.count > 0 && (chunk != self.chunk || grown > self.record_bytes_max / 8) {
             self.put_same(device, meter)?;
         }
         self.chunk = chunk;
-        if record.len() <= self.long_from {
-            self.same.extend_from_slice(record);
-            self.count += 1;
-            return Ok(());
+        self.same.extend_from_slice(record);
+        self.count += 1;
+        Ok(())
+    }
+
+    fn put_stub(
+        &mut self,
+        chunk: u64,
+        stub: &Stub<'_>,
+        device: &mut Device<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        if self.count > 0 {
+            self.put_same(device, meter)?;
         }
-        if self.open.as_ref().is_some_and(|open| !open.is_empty()) {
+        if !self.open(device, meter)?.put_stub(chunk, stub) {
             self.close(device, meter)?;
-        }
-        let last = record.len().div_ceil(self.long_from) - 1;
-        for (at, fragment) in record.chunks(self.long_from).enumerate() {
-            self.open(device, meter)?
-                .put_fragment(chunk, fragment, at == last);
-            if at < last {
-                self.close(device, meter)?;
-            }
+            let fits = self.open(device, meter)?.put_stub(chunk, stub);
+            assert!(fits, "it fits an empty block");
         }
         Ok(())
     }
@@ -260,18 +264,18 @@ struct Cursor {
     /// Records left in the segment, the current one among them, and where that is.
     left: u32,
     record: std::ops::Range<usize>,
-    /// The current record, if it came in fragments.
-    long: Vec<u8>,
+    /// Whether the current record is a stub.
+    is_stub: bool,
     word: u64,
 }
 
 impl Cursor {
-    fn record(&self) -> &[u8] {
-        if self.long.is_empty() {
-            let (_, buffer) = self.block.as_ref().expect("a record is current");
-            &buffer[self.record.clone()]
-        } else {
-            &self.long
+    fn item(&self) -> Item<'_> {
+        let (_, buffer) = self.block.as_ref().expect("a record is current");
+        let bytes = &buffer[self.record.clone()];
+        match self.is_stub {
+            true => Item::Stub(Stub::get(bytes).expect("it was looked at before")),
+            false => Item::Record(bytes),
         }
     }
 
@@ -282,7 +286,6 @@ impl Cursor {
         device: &mut Device<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<bool> {
-        self.long.clear();
         if self.left > 1 {
             self.left -= 1;
             self.set(order, self.record.end);
@@ -311,23 +314,24 @@ impl Cursor {
             let from = self.at + header_bytes;
             self.at = from + segment.bytes as usize;
             self.chunk = segment.chunk;
-            if segment.record_count == 0 || !self.long.is_empty() {
-                self.long.extend_from_slice(&buffer[from..self.at]);
-            }
-            if segment.record_count > 0 {
-                self.left = segment.record_count;
+            self.left = segment.record_count;
+            self.is_stub = segment.record_count == 0;
+            if self.is_stub {
+                Stub::get(&buffer[from..self.at])
+                    .ok_or_else(|| damaged(device.temps, self.spot, Damage::Segments))?;
+                self.record = from..self.at;
+                self.word = order.word(self.item().short(), 0);
+            } else {
                 self.set(order, from);
-                return Ok(true);
             }
+            return Ok(true);
         }
     }
 
     fn set(&mut self, order: &Order, from: usize) {
-        if self.long.is_empty() {
-            let (_, buffer) = self.block.as_ref().expect("a block is open");
-            self.record = from..from + order.record_bytes(&buffer[from..]);
-        }
-        self.word = order.word(self.record(), 0);
+        let (_, buffer) = self.block.as_ref().expect("a block is open");
+        self.record = from..from + order.record_bytes(&buffer[from..]);
+        self.word = order.word(&buffer[self.record.clone()], 0);
     }
 }
 
@@ -341,7 +345,7 @@ pub fn merge(
     runs: Vec<Run>,
     device: &mut Device<'_>,
     meter: &mut Meter<'_>,
-    mut visit: impl FnMut(u64, &[u8], &mut Device<'_>, &mut Meter<'_>) -> Result<()>,
+    mut visit: impl FnMut(u64, &Item<'_>, &mut Device<'_>, &mut Meter<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut cursors = Vec::with_capacity(runs.len());
     for run in runs {
@@ -353,21 +357,21 @@ pub fn merge(
             chunk: 0,
             left: 0,
             record: 0..0,
-            long: Vec::new(),
+            is_stub: false,
             word: 0,
         };
         if cursor.advance(order, device, meter)? {
             cursors.push(Some(cursor));
         }
     }
-    let mut tree = Losers::new(order, &cursors);
+    let mut tree = Losers::new(order, &cursors, &mut device.bodies, meter)?;
     while let Some(winner) = tree.winner(&cursors) {
         let cursor = cursors[winner].as_mut().expect("a winner has a record");
-        visit(cursor.chunk, cursor.record(), device, meter)?;
+        visit(cursor.chunk, &cursor.item(), device, meter)?;
         if !cursor.advance(order, device, meter)? {
             cursors[winner] = None;
         }
-        tree.replay(order, &cursors, winner);
+        tree.replay(order, &cursors, winner, &mut device.bodies, meter)?;
     }
     Ok(())
 }
@@ -378,7 +382,12 @@ struct Losers {
 }
 
 impl Losers {
-    fn new(order: &Order, cursors: &[Option<Cursor>]) -> Self {
+    fn new(
+        order: &Order,
+        cursors: &[Option<Cursor>],
+        bodies: &mut BodyReader<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<Self> {
         let count = cursors.len();
         // Winners climb; leaf i stands below node (count + i) / 2.
         let mut winners: Vec<usize> = vec![usize::MAX; 2 * count];
@@ -388,7 +397,7 @@ impl Losers {
         }
         for node in (1..count).rev() {
             let (a, b) = (winners[2 * node], winners[2 * node + 1]);
-            let a_wins = wins(order, cursors, a, b);
+            let a_wins = wins(order, cursors, (a, b), bodies, meter)?;
             winners[node] = if a_wins { a } else { b };
             nodes[node] = if a_wins { b } else { a };
         }
@@ -397,7 +406,7 @@ impl Losers {
             1 => 0,
             _ => winners[1],
         };
-        Self { nodes }
+        Ok(Self { nodes })
     }
 
     fn winner(&self, cursors: &[Option<Cursor>]) -> Option<usize> {
@@ -406,30 +415,46 @@ impl Losers {
     }
 
     /// The cursor that won has moved: plays its matches again, from its leaf to the root.
-    fn replay(&mut self, order: &Order, cursors: &[Option<Cursor>], moved: usize) {
+    fn replay(
+        &mut self,
+        order: &Order,
+        cursors: &[Option<Cursor>],
+        moved: usize,
+        bodies: &mut BodyReader<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
         let mut winner = moved;
         let mut node = (cursors.len() + moved) / 2;
         while node > 0 {
-            if !wins(order, cursors, winner, self.nodes[node]) {
+            if !wins(order, cursors, (winner, self.nodes[node]), bodies, meter)? {
                 std::mem::swap(&mut winner, &mut self.nodes[node]);
             }
             node /= 2;
         }
         self.nodes[0] = winner;
+        Ok(())
     }
 }
 
 /// Whether cursor `a` comes before cursor `b`: by word, key, chunk, run. One at its end loses.
-fn wins(order: &Order, cursors: &[Option<Cursor>], a: usize, b: usize) -> bool {
-    match (&cursors[a], &cursors[b]) {
-        (None, _) => false,
-        (_, None) => true,
-        (Some(x), Some(y)) => x
-            .word
-            .cmp(&y.word)
-            .then_with(|| order.compare(x.record(), y.record()))
-            .then(x.chunk.cmp(&y.chunk))
-            .then(a.cmp(&b))
-            .is_lt(),
-    }
+fn wins(
+    order: &Order,
+    cursors: &[Option<Cursor>],
+    (a, b): (usize, usize),
+    bodies: &mut BodyReader<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<bool> {
+    let (x, y) = match (&cursors[a], &cursors[b]) {
+        (None, _) => return Ok(false),
+        (_, None) => return Ok(true),
+        (Some(x), Some(y)) => (x, y),
+    };
+    let by_key = match x.word.cmp(&y.word) {
+        Ordering::Equal if x.is_stub || y.is_stub => {
+            bodies.compare(&x.item(), &y.item(), Stage::Merge, meter)?
+        }
+        Ordering::Equal => order.compare(x.item().short(), y.item().short()),
+        told => told,
+    };
+    Ok(by_key.then(x.chunk.cmp(&y.chunk)).then(a.cmp(&b)).is_lt())
 }

@@ -14,10 +14,11 @@ use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::sync::Arc;
 use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
-use crate::batch::{Chunk, Long};
+use crate::batch::Chunk;
 use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
+use crate::long::{Long, Longs};
 use crate::metrics::{Meter, Stage, State};
 use crate::order::{Begun, Format, KV_HEADER_BYTES, Order};
 use crate::plan::Plan;
@@ -167,6 +168,8 @@ pub struct Reader<'a> {
     pub skip_bad: u64,
     /// Who looks at chunks on their way.
     pub watcher: Option<&'a mut dyn Watcher>,
+    /// Where records go that outgrow the room in front of a chunk.
+    pub longs: &'a mut dyn Longs,
 }
 
 /// What was read.
@@ -191,8 +194,6 @@ pub struct ReadTotals {
 
 /// So many skipped records are told one by one.
 const SKIPPED_TOLD_MAX: usize = 100;
-/// Long records at once: one that is put together, one that is distributed.
-pub const LONG_COUNT: usize = 2;
 
 /// Reads everything and closes the queue.
 ///
@@ -204,18 +205,10 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
         .os
         .ring_over(lanes.len() * reader.plan.chunk_depth, lanes.len())
         .map_err(|error| Error::new(ErrorKind::Io, "starting to read", error.to_string()))?;
-    let long_bytes = align_up(reader.plan.record_bytes_max as u64) as usize;
-    let longs = Pool::new(LONG_COUNT, long_bytes)
-        .map_err(|error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string()))?;
-    reader.stop.on_stop({
-        let longs = longs.clone();
-        move || longs.close()
-    });
     let mut run = Run {
         ring,
         lanes,
         joint: Joint::default(),
-        longs,
         totals: ReadTotals::default(),
         reader,
         meter,
@@ -291,7 +284,6 @@ struct Run<'a, 'm, 'o> {
     lanes: Vec<Lane>,
     /// That of the lane whose chunk is being handed on.
     joint: Joint,
-    longs: Pool,
     totals: ReadTotals,
 }
 
@@ -302,8 +294,8 @@ struct Joint {
     begun: Begun,
     /// As long as it fits the room in front of a chunk.
     bytes: Vec<u8>,
-    /// When it is longer.
-    long: Option<Long>,
+    /// When it is longer, it goes to [`Reader::longs`].
+    is_long: bool,
     /// The record is too long and what is left of it is passed over.
     skipping: bool,
 }
@@ -372,24 +364,24 @@ impl Run<'_, '_, '_> {
 
     /// A free buffer for a chunk; waits for one only if told to.
     fn take_buffer(&mut self, wait: bool) -> Result<Option<Buffer>> {
-        self.take_from(self.reader.pool, wait)
-    }
-
-    fn take_from(&mut self, pool: &Pool, wait: bool) -> Result<Option<Buffer>> {
-        if let Some(buffer) = pool.try_take() {
+        if let Some(buffer) = self.reader.pool.try_take() {
             return Ok(Some(buffer));
-        }
-        // Nobody gives a buffer back before it is decided where records go.
-        if let Some(watcher) = &mut self.reader.watcher {
-            watcher.must_decide();
         }
         if !wait {
             return Ok(None);
         }
+        self.must_decide();
         self.meter.lap(Stage::Read, State::Work);
-        let buffer = pool.take();
+        let buffer = self.reader.pool.take();
         self.meter.lap(Stage::Read, State::Memory);
         buffer.map(Some).ok_or_else(|| self.reader.stop.error())
+    }
+
+    /// The reader is about to wait for memory: nobody gives any back before it is decided where records go.
+    fn must_decide(&mut self) {
+        if let Some(watcher) = &mut self.reader.watcher {
+            watcher.must_decide();
+        }
     }
 
     fn land_one(&mut self) -> Result<()> {
@@ -441,7 +433,7 @@ impl Run<'_, '_, '_> {
                 .is_some_and(|(_, buffer)| buffer.is_some())
         };
         let mut lanes = self.lanes.iter();
-        match lanes.position(|lane| lane.joint.long.is_some()) {
+        match lanes.position(|lane| lane.joint.is_long) {
             Some(number) => Some(number).filter(|&number| is_ready(&self.lanes[number])),
             None => self.lanes.iter().position(is_ready),
         }
@@ -531,7 +523,7 @@ impl Run<'_, '_, '_> {
             }
             from += passed;
         }
-        if self.joint.long.is_some() {
+        if self.joint.is_long {
             let Some(end) = order.first_end(&buffer[from..to], &self.joint.begun) else {
                 return self.go_on(&buffer[from..to], assignment);
             };
@@ -540,7 +532,8 @@ impl Run<'_, '_, '_> {
             self.joint.skipping = false;
             from += end;
         }
-        let long = self.joint.long.take();
+        let is_long = std::mem::take(&mut self.joint.is_long);
+        let long = is_long.then(|| self.reader.longs.end());
         if long.is_some() || self.joint.bytes.is_empty() {
             self.joint.begun = Begun::default();
         }
@@ -568,8 +561,8 @@ impl Run<'_, '_, '_> {
     }
 
     fn send(&mut self, chunk: Chunk) -> Result<()> {
-        let long_bytes = chunk.long.as_ref().map_or(0, |long| long.len());
-        let record_bytes = (chunk.records.len() + long_bytes) as u64;
+        let long_bytes = chunk.long.as_ref().map_or(0, Long::bytes);
+        let record_bytes = chunk.records.len() as u64 + long_bytes;
         self.totals.record_bytes += record_bytes;
         if let Some(watcher) = &mut self.reader.watcher {
             watcher.see(&chunk);
@@ -589,7 +582,11 @@ impl Run<'_, '_, '_> {
         if !assignment.last {
             return self.lengthen(part, assignment);
         }
-        let mut begun = std::mem::take(&mut self.joint).begun;
+        let joint = std::mem::take(&mut self.joint);
+        if joint.is_long {
+            self.reader.longs.forget();
+        }
+        let mut begun = joint.begun;
         begun.see(part);
         if begun.bytes == 0 {
             return Ok(());
@@ -619,24 +616,24 @@ impl Run<'_, '_, '_> {
         };
         let needed = told.unwrap_or(grown as u64);
         let fits = needed <= self.reader.plan.record_bytes_max as u64;
-        if fits && joint.long.is_none() && grown <= self.reader.plan.headroom_bytes {
+        if fits && !joint.is_long && grown <= self.reader.plan.headroom_bytes {
             joint.bytes.extend_from_slice(part);
             return Ok(());
         }
         if fits {
-            if joint.long.is_none() {
-                let buffer = self.take_from(&self.longs.clone(), true)?;
-                let mut long = Long::new(buffer.expect("waited until there was one"));
-                long.append(&self.joint.bytes);
+            if !std::mem::replace(&mut joint.is_long, true) {
+                if !self.reader.longs.has_room() {
+                    self.must_decide();
+                }
+                self.reader.longs.append(&self.joint.bytes, self.meter)?;
                 self.joint.bytes.clear();
-                self.joint.long = Some(long);
             }
-            let long = self.joint.long.as_mut().expect("it was just made");
-            long.append(part);
-            return Ok(());
+            return self.reader.longs.append(part, self.meter);
         }
         joint.bytes.clear();
-        joint.long = None;
+        if std::mem::take(&mut joint.is_long) {
+            self.reader.longs.forget();
+        }
         joint.skipping = true;
         self.totals.skipped_bytes += grown as u64;
         let end = assignment.offset + assignment.bytes;
@@ -650,7 +647,10 @@ impl Run<'_, '_, '_> {
                 "a record is longer than {most}, the most this memory allows: by its lengths it has {}",
                 crate::text::bytes(bytes)
             ),
-            None => format!("a record is longer than {most}, the most this memory allows"),
+            None => format!(
+                "a record is longer than {most}, the most this memory allows: it has {} or more",
+                crate::text::bytes(grown as u64)
+            ),
         })
     }
 

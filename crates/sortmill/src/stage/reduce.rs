@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
+use crate::long::{Item, Stub};
 use crate::order::Order;
 
 /// Takes sorted records one after the other: checks their order and sums them up.
@@ -55,25 +56,25 @@ impl<'a> Gather<'a> {
 /// The same proof for records that do not stay where they are: the one before is kept as a copy.
 pub struct Stream<'a> {
     order: &'a Order,
-    key: u64,
+    head_bytes: usize,
     previous: Vec<u8>,
-    /// What has passed.
-    pub fingerprint: Fingerprint,
+    /// The lengths of the one before and of its key, if it is a long record.
+    previous_long: Option<(u64, u64)>,
 }
 
 impl<'a> Stream<'a> {
-    /// Nothing has passed yet. `key` is the fingerprint's.
+    /// Nothing has passed yet. Of long keys heads of `head_bytes` are compared.
     #[must_use]
-    pub fn new(order: &'a Order, key: u64) -> Self {
+    pub fn new(order: &'a Order, head_bytes: usize) -> Self {
         Self {
             order,
-            key,
+            head_bytes,
             previous: Vec::new(),
-            fingerprint: Fingerprint::default(),
+            previous_long: None,
         }
     }
 
-    /// The record that passed last.
+    /// The record that passed last, or the short one that stands for it.
     #[must_use]
     pub fn last(&self) -> &[u8] {
         &self.previous
@@ -82,14 +83,30 @@ impl<'a> Stream<'a> {
     /// The next record.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] when its key is below that of the one before.
-    pub fn next(&mut self, record: &[u8]) -> Result<()> {
-        if !self.previous.is_empty() && self.order.compare(&self.previous, record).is_gt() {
+    /// [`ErrorKind::Lost`] when its key is below that of the one before, as far as heads tell.
+    pub fn next(&mut self, item: &Item<'_>) -> Result<()> {
+        let previous = match self.previous_long {
+            None => Item::Record(&self.previous),
+            Some((bytes, key_bytes)) => Item::Stub(Stub {
+                body: 0,
+                bytes,
+                key_bytes,
+                short: &self.previous,
+            }),
+        };
+        let compared = match self.previous.is_empty() {
+            true => None,
+            false => previous.compare_heads(self.order, self.head_bytes, item),
+        };
+        if compared.is_some_and(Ordering::is_gt) {
             return Err(out_of_order());
         }
+        self.previous_long = match item {
+            Item::Record(_) => None,
+            Item::Stub(stub) => Some((stub.bytes, stub.key_bytes)),
+        };
         self.previous.clear();
-        self.previous.extend_from_slice(record);
-        self.fingerprint.add(record, self.key);
+        self.previous.extend_from_slice(item.short());
         Ok(())
     }
 }

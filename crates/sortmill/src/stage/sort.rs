@@ -4,9 +4,14 @@
 //! Segments are put in the order of their chunks first, so that an entry's ordinal is its record's place
 //! and ties come out in input order whatever way the blocks took. Entries are sorted by their first word;
 //! where words are equal but keys may differ, the next word takes its place and the run is sorted again.
+//! Long records are sorted by the short ones that stand for them, and [`settle`] does what these do not tell.
+
+use std::cmp::Ordering;
 
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 
+use crate::error::Result as JobResult;
+use crate::long::{Item, Stub};
 use crate::order::{Begun, Format, Order, kv_bytes};
 use crate::stage::kernel::{self, Entry};
 use crate::table::Boundary;
@@ -28,8 +33,8 @@ pub type Range<'a> = Option<(Option<&'a Boundary>, Option<&'a Boundary>)>;
 pub struct Slab<'a> {
     bases: Vec<&'a [u8]>,
     shift: u32,
-    longs: Vec<Box<[u8]>>,
-    blocks: usize,
+    /// Stubs of long records, whose locations follow those of the blocks.
+    stubs: Vec<Stub<'a>>,
     /// The first ordinal of each chunk's records, in order.
     chunks: Vec<(u32, u64)>,
 }
@@ -84,8 +89,7 @@ impl<'a> Slab<'a> {
         let mut slab = Self {
             bases: blocks.iter().map(|block| block.bytes).collect(),
             shift: block_bytes.trailing_zeros(),
-            longs: Vec::new(),
-            blocks: blocks.len(),
+            stubs: Vec::new(),
             chunks: Vec::new(),
         };
         let mut places = Vec::with_capacity(blocks.len() * 8);
@@ -109,7 +113,7 @@ impl<'a> Slab<'a> {
         Ok((slab, load))
     }
 
-    /// Notes a block's segments; fragments are put together when their last one comes.
+    /// Notes a block's segments.
     fn find_segments(
         &mut self,
         blocks: &[Framed<'a>],
@@ -123,29 +127,22 @@ impl<'a> Slab<'a> {
         while at < end {
             let (segment, header_bytes) = Segment::get(&block.bytes[at..end])?;
             at += header_bytes;
-            if segment.record_count > 0 {
-                let chain = match at == HEADER_BYTES + header_bytes {
-                    true => self.end_of_chain(blocks, index, &segment)?,
-                    false => None,
-                };
-                let within = (index << self.shift) as u32 + at as u32;
-                let (location, bytes) = chain.unwrap_or((within, segment.bytes));
-                places.push(Place {
-                    chunk: segment.chunk,
-                    block: index as u32,
-                    location,
-                    bytes,
-                    records: if chain.is_some() {
-                        1
-                    } else {
-                        segment.record_count
-                    },
-                    ordinal: 0,
-                });
+            let mut place = Place {
+                chunk: segment.chunk,
+                block: index as u32,
+                location: (index << self.shift) as u32 + at as u32,
+                bytes: segment.bytes,
+                records: segment.record_count,
+                ordinal: 0,
+            };
+            if segment.record_count == 0 {
+                let bytes = &block.bytes[at..at + segment.bytes as usize];
+                place.location = self.stubs_from() + self.stubs.len() as u32;
+                place.records = 1;
+                self.stubs.push(Stub::get(bytes).ok_or(Damage::Segments)?);
             }
-            records = records
-                .checked_add(segment.record_count)
-                .ok_or(Damage::Segments)?;
+            records = records.checked_add(place.records).ok_or(Damage::Segments)?;
+            places.push(place);
             at += segment.bytes as usize;
         }
         if records == block.header.record_count {
@@ -169,41 +166,6 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// If the blocks before `index` end in fragments of the record whose last part is `segment`, the
-    /// first of block `index`: puts the record together and says where it is and how long.
-    fn end_of_chain(
-        &mut self,
-        blocks: &[Framed<'a>],
-        index: usize,
-        segment: &Segment,
-    ) -> Result<Option<(u32, u32)>, Damage> {
-        // A block that ends a chain's middle has no whole record.
-        let partition = blocks[index].header.partition;
-        let fragments = blocks[..index]
-            .iter()
-            .rev()
-            .take_while(|block| {
-                block.header.record_count == 0 && block.header.partition == partition
-            })
-            .count();
-        if fragments == 0 {
-            return Ok(None);
-        }
-        let mut long = Vec::new();
-        for block in &blocks[index - fragments..=index] {
-            let (part, header_bytes) = Segment::get(&block.bytes[HEADER_BYTES..])?;
-            if part.chunk != segment.chunk {
-                return Err(Damage::Segments);
-            }
-            let from = HEADER_BYTES + header_bytes;
-            long.extend_from_slice(&block.bytes[from..from + part.bytes as usize]);
-        }
-        let location = ((self.blocks + self.longs.len()) << self.shift) as u32;
-        let bytes = long.len() as u32;
-        self.longs.push(long.into_boxed_slice());
-        Ok(Some((location, bytes)))
-    }
-
     /// Makes the entries of one segment.
     fn enter(
         &self,
@@ -213,6 +175,9 @@ impl<'a> Slab<'a> {
         entries: &mut [Entry],
         load: &mut Load,
     ) -> Result<(), Damage> {
+        if let Some(stub) = self.stub(place.location) {
+            return enter_stub(order, place, stub, range, entries, load);
+        }
         let bytes = &self.from(place.location)[..place.bytes as usize];
         if range.is_none() {
             return match order.format() {
@@ -270,16 +235,45 @@ impl<'a> Slab<'a> {
         let within = location as usize & ((1 << self.shift) - 1);
         match self.bases.get(base) {
             Some(bytes) => &bytes[within..],
-            None => &self.longs[base - self.blocks][within..],
+            None => self.stubs[(location - self.stubs_from()) as usize].short,
         }
     }
 
-    /// The record at `location`.
+    /// The location of the first stub.
+    fn stubs_from(&self) -> u32 {
+        (self.bases.len() << self.shift) as u32
+    }
+
+    fn stub(&self, location: u32) -> Option<&Stub<'a>> {
+        let number = location.checked_sub(self.stubs_from())?;
+        self.stubs.get(number as usize)
+    }
+
+    /// Whether any of its records are long.
+    #[must_use]
+    pub fn has_stubs(&self) -> bool {
+        !self.stubs.is_empty()
+    }
+
+    /// The record at `location`, or the short one that stands for it.
     #[inline]
     #[must_use]
     pub fn record(&self, order: &Order, location: u32) -> &[u8] {
-        let bytes = self.from(location);
-        &bytes[..order.record_bytes(bytes)]
+        let base = (location >> self.shift) as usize;
+        let within = location as usize & ((1 << self.shift) - 1);
+        match self.bases.get(base) {
+            Some(bytes) => &bytes[within..within + order.record_bytes(&bytes[within..])],
+            None => self.stubs[(location - self.stubs_from()) as usize].short,
+        }
+    }
+
+    /// The record at `location`, long or not.
+    #[must_use]
+    pub fn item(&self, order: &Order, location: u32) -> Item<'_> {
+        match self.stub(location) {
+            Some(stub) => Item::Stub(*stub),
+            None => Item::Record(self.record(order, location)),
+        }
     }
 
     /// The chunk of the record whose ordinal is `ordinal`.
@@ -321,6 +315,26 @@ fn enter_all<'r>(
     }
     load.records += u64::from(count);
     load.bytes += u64::from(bytes);
+    Ok(())
+}
+
+/// Makes the entry of a long record, if it is wanted.
+fn enter_stub(
+    order: &Order,
+    place: &Place,
+    stub: &Stub<'_>,
+    range: Range<'_>,
+    entries: &mut [Entry],
+    load: &mut Load,
+) -> Result<(), Damage> {
+    if range.is_some_and(|range| !is_inside(order, stub.short, place.chunk, range)) {
+        return Ok(());
+    }
+    let entry = entries.get_mut(load.records as usize);
+    let word = order.word(stub.short, 0);
+    *entry.ok_or(Damage::Segments)? = kernel::entry(word, place.ordinal, place.location);
+    load.records += 1;
+    load.bytes += stub.bytes;
     Ok(())
 }
 
@@ -402,6 +416,77 @@ fn refine(
         kernel::sort_entries(run, scratch);
         refine(order, slab, run, scratch, depth + 1);
     }
+}
+
+/// Puts sorted entries right where the heads of long keys do not tell which comes first: `compare` does, by the
+/// whole keys. Heads have `head_bytes`.
+///
+/// # Errors
+/// What `compare` answers.
+pub fn settle(
+    order: &Order,
+    slab: &Slab<'_>,
+    entries: &mut [Entry],
+    head_bytes: usize,
+    mut compare: impl FnMut(&Item<'_>, &Item<'_>) -> JobResult<Ordering>,
+) -> JobResult<()> {
+    let item = |entry: Entry| slab.item(order, kernel::location(entry));
+    let head = |entry: Entry| item(entry).head(order, head_bytes);
+    let mut from = 0;
+    while from < entries.len() {
+        let first = head(entries[from]);
+        let count = match first.len() < head_bytes {
+            true => 1,
+            false => entries[from..]
+                .iter()
+                .take_while(|&&entry| head(entry) == first)
+                .count(),
+        };
+        let run = &mut entries[from..from + count];
+        from += count;
+        if count > 1
+            && run
+                .iter()
+                .any(|&entry| matches!(item(entry), Item::Stub(_)))
+        {
+            merge_sort(run, &mut |a, b| {
+                let compared = compare(&item(a), &item(b))?;
+                Ok(compared.then(kernel::ordinal(a).cmp(&kernel::ordinal(b))))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Sorts with a comparison that may fail.
+fn merge_sort(
+    entries: &mut [Entry],
+    compare: &mut impl FnMut(Entry, Entry) -> JobResult<Ordering>,
+) -> JobResult<()> {
+    if entries.len() < 2 {
+        return Ok(());
+    }
+    let (low, high) = entries.split_at_mut(entries.len() / 2);
+    merge_sort(low, compare)?;
+    merge_sort(high, compare)?;
+    let low = low.to_vec();
+    let (mut low_at, mut high_at) = (0, low.len());
+    for at in 0..entries.len() {
+        let Some(&next) = low.get(low_at) else {
+            return Ok(());
+        };
+        match entries.get(high_at) {
+            Some(&other) if compare(next, other)?.is_gt() => {
+                entries[at] = other;
+                high_at += 1;
+            }
+            _ => {
+                entries[at] = next;
+                low_at += 1;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -24,7 +24,7 @@ pub struct Spiller<'a> {
     pub temps: &'a Temps<'a>,
     /// What is to be written.
     pub blocks: &'a Queue<SpillBlock>,
-    /// Told of each block whose memory is free again.
+    /// Told of each block whose memory is about to be free again.
     pub written: &'a dyn Fn(),
     /// Ends the job.
     pub stop: &'a Stop,
@@ -150,8 +150,9 @@ impl<'a> Disks<'a> {
         let written = done.op.range.len() as u64;
         let (path, offset) = (done.op.file.path.clone(), done.op.offset);
         let number = done.op.tag as usize;
-        drop(done.op.buffer);
+        // In this order no block is ever counted twice.
         (self.spiller.written)();
+        drop(done.op.buffer);
         done.result
             .map_err(|error| Error::io("writing temporary data", &path, &error).offset(offset))?;
         meter.wrote(written);

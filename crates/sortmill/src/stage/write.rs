@@ -212,9 +212,18 @@ impl<'a> Sink<'a> {
     /// The job's, when it is ending.
     #[inline]
     pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
-        self.bytes += record.len() as u64;
         self.records += 1;
-        let mut rest = record;
+        self.put_part(record, meter)
+    }
+
+    /// Takes a part of a record, which the caller counts.
+    ///
+    /// # Errors
+    /// As [`Sink::put`].
+    #[inline]
+    pub fn put_part(&mut self, part: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        self.bytes += part.len() as u64;
+        let mut rest = part;
         loop {
             if let Some(buffer) = &mut self.buffer {
                 let room = buffer.len() - self.end;

@@ -219,6 +219,81 @@ fn sweep(case: &Case, kind: FaultKind, for_good: bool, step: usize) {
     );
 }
 
+impl Case {
+    /// Lines of up to half the memory among short ones, some of which begin alike for longer than a stub can tell.
+    fn with_long_lines(seed: u64, bytes: usize) -> Self {
+        let mut case = Self::new(seed, bytes / 3);
+        let mut state = seed;
+        let mut input = case.input.to_vec();
+        while input.len() < bytes {
+            let first = [b'0', b'x', b'f'][(random(&mut state) % 3) as usize];
+            let longest =
+                [6_000, 20_000, case.memory_bytes / 2 - 10][(random(&mut state) % 3) as usize];
+            let length = 4_000 + random(&mut state) % (longest - 4_000);
+            input.resize(input.len() + length as usize, first);
+            input.extend(format!("{}\n", random(&mut state) % 100).bytes());
+            let key = random(&mut state);
+            input.extend(format!("{key:016x}\n").bytes());
+        }
+        case.expected = Arc::new(sorted(&input));
+        case.input = Arc::new(input);
+        case
+    }
+}
+
+#[test]
+fn faults_in_a_job_with_long_lines() {
+    let case = Case::with_long_lines(seed(), 1_200_000);
+    let report = case.run(seed(), None).result.unwrap();
+    assert!(
+        report.partitions.long_records > 10,
+        "{:?}",
+        report.partitions
+    );
+    assert!(report.bytes.temp_written > 500_000, "{:?}", report.bytes);
+    sweep(&case, FaultKind::Error(5), false, 4);
+    sweep(&case, FaultKind::Error(28), true, 4);
+}
+
+#[test]
+fn faults_in_a_stream_of_long_lines() {
+    let mut case = Case::with_long_lines(seed(), 800_000);
+    case.stream = true;
+    sweep(&case, FaultKind::Error(5), false, 4);
+}
+
+#[test]
+fn faults_in_a_job_that_merges_long_lines() {
+    let mut case = Case::with_long_lines(seed(), 1_200_000);
+    case.tuning.partition_count = Some(1);
+    case.verify = true;
+    let report = case.run(seed(), None).result.unwrap();
+    assert!(report.partitions.merged > 0, "{:?}", report.partitions);
+    sweep(&case, FaultKind::Error(5), false, 6);
+}
+
+/// A bit that turns over in a long record, on its way out or back, is found.
+#[test]
+fn faults_that_alter_long_lines() {
+    let mut case = Case::with_long_lines(seed(), 800_000);
+    case.temp_apart = true;
+    for kind in [FaultKind::Flip, FaultKind::Lie] {
+        let mut found = 0;
+        alter(
+            &case,
+            kind,
+            2,
+            |path| path.ends_with("spill"),
+            |error| {
+                assert_eq!(error.kind, ErrorKind::Corrupt, "{error}");
+                assert!(error.offset.is_some(), "{error}");
+                found += 1;
+            },
+        );
+        assert!(found > 20, "{found} found");
+    }
+}
+
 /// Operations a job can do without: cleaning up, and looking for what others left.
 fn harmless(place: &Struck) -> bool {
     place.operation.starts_with("remove")

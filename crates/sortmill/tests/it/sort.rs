@@ -6,6 +6,7 @@
 mod functions;
 pub(crate) mod inputs;
 mod kv;
+mod long;
 mod oracle;
 mod parts;
 mod progress;

@@ -130,12 +130,9 @@ fn a_job_that_ends_early_opens_no_output_and_reads_streams_too() {
 #[test]
 fn a_job_of_one_key_ends_early_where_partitions_would_be_merged() {
     let scratch = Scratch::new("sort-until-merge");
-    // Long records of one beginning: more fragments than a unit may have, so it would be merged.
-    let mut input = Vec::new();
-    for number in 0..120 {
-        input.extend(std::iter::repeat_n(b'x', 500_000));
-        input.extend(format!("{}\n", number * 7919 % 120).bytes());
-    }
+    // One chunk of one beginning, which cannot be divided, of more records than a worker has entries.
+    let mut input = b"x\n".repeat(1_500_000);
+    input.extend(std::iter::repeat_n(b'x', 500_000));
     std::fs::write(scratch.path("in"), &input).unwrap();
     for last in STAGES {
         let line = format!("{LITTLE} --until {last} -T {{}} --report {{}}report {{}}in");

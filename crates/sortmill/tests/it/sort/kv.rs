@@ -144,6 +144,22 @@ fn long_pairs_are_sorted_and_merged() {
     }
 }
 
+/// Reads of a file fill the memory for chunks at once, and what is in them is the sample: it was taken before any of
+/// them had ended, so that all pairs of a file began in one partition.
+#[test]
+fn pairs_of_a_file_are_sampled() {
+    let mut random = Random::new(seed("pairs_of_a_file_are_sampled"));
+    let mut input = Vec::new();
+    while input.len() < 3_000_000 {
+        input.extend(pair(&random.bytes(8), &random.bytes(20)));
+    }
+    for machine in MACHINES {
+        let report = kv(vec![input.clone()]).check(machine, "a file of pairs");
+        let partitions = &report.partitions;
+        assert!(4 * partitions.divided < partitions.count, "{partitions:?}");
+    }
+}
+
 /// Sorts `input` on the simulated machine, with so many bad records left out.
 fn sort_bad(input: &[u8], stream: bool, skip_bad: u64) -> Result<(Vec<u8>, Report), Error> {
     let sim = Sim::new(1);

@@ -26,16 +26,20 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
     assert_eq!(bytes.merge_extra > 0, report.partitions.merged > 0);
     let plain_written = bytes.temp_written > 0;
     let moved = report.partitions.evicted + report.partitions.merged > 0;
-    assert_eq!(plain_written, moved, "{report:?}");
+    let has_long = report.partitions.long_records > 0;
+    assert!(plain_written >= moved, "{report:?}");
+    assert!(!plain_written || moved || has_long, "{report:?}");
     let in_folders: u64 = report.temp_folders.iter().map(|folder| folder.bytes).sum();
     match report.temp_folders.len() {
         0 => assert!(report.plan.shared_bytes.is_some()),
         count => assert_eq!((count, in_folders), (case.temp_count, bytes.temp_written)),
     }
     if report.partitions.divided == 0 && report.partitions.merged == 0 {
-        assert_eq!(
-            bytes.temp_read, bytes.temp_written,
-            "what was spilled was loaded"
+        // Long keys that begin alike are read once more to be compared.
+        let again = bytes.temp_read.saturating_sub(bytes.temp_written);
+        assert!(
+            bytes.temp_read >= bytes.temp_written && (again == 0 || has_long),
+            "what was spilled was loaded: {bytes:?}"
         );
     }
 

@@ -1,0 +1,173 @@
+//! A unit that is larger than memory: pieces of it as runs, and the runs merged into the output.
+
+use sortmill_io::sync::Arc;
+
+use super::Shared;
+use super::parts::put_merged;
+use super::sorting::{Done, Phase, entry_table, lay_out};
+use super::until::received_bytes;
+use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::{Meter, Stage};
+use crate::partitions::{Content, Unit, Whereabouts};
+use crate::stage::kernel;
+use crate::stage::load::LoadedBlock;
+use crate::stage::merge::{Device, Run, RunWriter, merge};
+use crate::stage::reduce::Stream;
+
+/// Sorts a unit larger than memory: pieces of it to runs, then the runs to the output.
+pub fn merge_unit(
+    phase: &Phase<'_>,
+    number: usize,
+    unit: Unit,
+    meter: &mut Meter<'_>,
+    done: &mut Done,
+) -> Result<()> {
+    let Shared { plan, os, stop, .. } = *phase.shared;
+    let ring = os.ring(1);
+    let wrong =
+        |error: std::io::Error| Error::new(ErrorKind::Io, "starting to merge", error.to_string());
+    let mut ring = ring.map_err(wrong)?;
+    let mut device = Device {
+        ring: &mut *ring,
+        temps: phase.shared.temps,
+        pool: &phase.shared.block_pool,
+        stop,
+        job: phase.shared.number,
+        run_count: &phase.run_count,
+        bodies: phase.body_reader(),
+        written_bytes: 0,
+        read_bytes: 0,
+    };
+    let received = received_bytes(&unit);
+    let (runs, bytes) = make_runs(phase, unit, &mut device, meter)?;
+    phase.places.loaded(number);
+    done.merged += 1;
+    if phase.shared.job.reaches(Stage::Merge) {
+        let runs = fewer_runs(phase, runs, &mut device, meter)?;
+        done.sizes.push(bytes);
+        let order = &phase.order;
+        if let Some(parts) = &phase.parts {
+            put_merged(phase, parts, number, bytes, meter, done, |put, meter| {
+                merge(order, runs, &mut device, meter, |_, item, device, meter| {
+                    put(item, &mut device.bodies, meter)
+                })
+            })?;
+        } else {
+            phase.put_unit(number, bytes, meter, done, |way, meter| {
+                let mut proof = Stream::new(order, plan.head_bytes);
+                merge(order, runs, &mut device, meter, |_, item, device, meter| {
+                    proof.next(item)?;
+                    way.put_item(item, &mut device.bodies, meter)
+                })
+            })?;
+        }
+    } else {
+        done.sizes.push(received);
+    }
+    done.merge_written_bytes += device.written_bytes;
+    done.merge_read_bytes += device.read_bytes;
+    Ok(())
+}
+
+/// Sorts as many of a unit's blocks at a time as memory holds and writes each piece as a run. The memory
+/// of blocks that no other unit shares is free afterwards.
+fn make_runs(
+    phase: &Phase<'_>,
+    mut unit: Unit,
+    device: &mut Device<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<(Vec<Run>, u64)> {
+    let plan = phase.shared.plan;
+    let order = &phase.order;
+    let mut entries = entry_table(phase.shared)?;
+    let mut runs = Vec::new();
+    let mut bytes = 0;
+    let contents = std::mem::take(&mut unit.contents).into_iter();
+    let blocks = |content: Arc<Content>| match Arc::try_unwrap(content) {
+        Ok(content) => content.blocks,
+        Err(shared) => shared.blocks.clone(),
+    };
+    let mut waiting = contents.flat_map(blocks).peekable();
+    while waiting.peek().is_some() {
+        let mut blocks: Vec<LoadedBlock> = Vec::new();
+        let mut records = 0;
+        while let Some(block) = waiting.peek() {
+            let grown = records + block.header.record_count as usize;
+            let full = blocks.len() >= plan.unit_blocks_max / 2 || grown > entries.len();
+            if full && !blocks.is_empty() {
+                break;
+            }
+            records = grown;
+            let block = waiting.next().expect("it was there");
+            blocks.push(match block.whereabouts {
+                Whereabouts::Memory(buffer) => LoadedBlock {
+                    header: block.header,
+                    buffer,
+                    spot: None,
+                },
+                Whereabouts::Disk(spot) => LoadedBlock {
+                    header: block.header,
+                    buffer: Arc::new(device.read(&block.header, spot, meter)?),
+                    spot: Some(spot),
+                },
+            });
+        }
+        if !phase.shared.job.reaches(Stage::Sort) {
+            continue;
+        }
+        let (slab, load) = lay_out(phase, &unit, &blocks, &mut entries)?;
+        bytes += load.bytes;
+        let (entries, scratch) = entries.split_at_mut(load.records as usize);
+        phase.sort(&slab, entries, scratch, &mut device.bodies, meter)?;
+        let mut run = RunWriter::new(device.next_run(), plan.block_bytes);
+        for &entry in entries.iter() {
+            let chunk = slab.chunk(kernel::ordinal(entry));
+            let item = slab.item(order, kernel::location(entry));
+            run.put(chunk, &item, device, meter)?;
+        }
+        runs.push(run.finish(device, meter)?);
+        let totals = meter.stage(Stage::Merge);
+        totals.bytes_in += load.bytes;
+        totals.bytes_out += load.bytes;
+        totals.records_in += load.records;
+        totals.records_out += load.records;
+    }
+    Ok((runs, bytes))
+}
+
+/// Merges neighbouring runs with each other until there is a free block for each that is left. The loader
+/// alone takes blocks in this phase, so what is free now stays so.
+fn fewer_runs(
+    phase: &Phase<'_>,
+    mut runs: Vec<Run>,
+    device: &mut Device<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<Vec<Run>> {
+    let plan = phase.shared.plan;
+    let mut at = 0;
+    loop {
+        // One block is for the run that is written.
+        let count_max = device.pool.free_count().saturating_sub(1).max(2);
+        if runs.len() <= count_max {
+            return Ok(runs);
+        }
+        let count = count_max
+            .min(runs.len() - count_max + 1)
+            .min(runs.len() - at);
+        if count < 2 {
+            at = 0;
+            continue;
+        }
+        let mut merged = RunWriter::new(device.next_run(), plan.block_bytes);
+        let some = runs.drain(at..at + count).collect();
+        merge(
+            &phase.order,
+            some,
+            device,
+            meter,
+            |chunk, item, device, meter| merged.put(chunk, item, device, meter),
+        )?;
+        runs.insert(at, merged.finish(device, meter)?);
+        at += 1;
+    }
+}
