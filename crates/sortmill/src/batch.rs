@@ -43,6 +43,11 @@ impl Long {
         self.buffer[self.bytes..self.bytes + part.len()].copy_from_slice(part);
         self.bytes += part.len();
     }
+
+    /// Forgets the record; its memory is for the next one.
+    pub fn clear(&mut self) {
+        self.bytes = 0;
+    }
 }
 
 impl std::ops::Deref for Long {

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod block;
 pub mod check;
 pub mod chunks;
+pub mod cluster;
 pub mod commit;
 pub mod compare;
 pub mod disk;
@@ -37,5 +38,6 @@ pub mod temp;
 pub mod text;
 pub mod trace;
 pub mod verdict;
+pub mod wire;
 
 pub use sortmill_io as io;

@@ -21,7 +21,8 @@ pub fn device(os: &dyn Os, path: &Path) -> Option<u64> {
 pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temp: &Path) -> bool {
     let unchanged = job.map.is_none() && job.reduce.is_none();
     match output {
-        Where::NewFile(new_file) if unchanged && !job.temp_apart => {
+        // Where a node's range will lie is known when its temporary data have been written.
+        Where::NewFile(new_file) if unchanged && !job.temp_apart && job.on.is_none() => {
             let temp = device(os, temp);
             temp.is_some() && temp == device(os, new_file.folder())
         }
@@ -34,6 +35,7 @@ pub fn check_space(os: &dyn Os, plan: &Plan, temp: &Temp<'_>, output: Option<&Pa
     let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
         return Ok(());
     };
+    let temp_bytes = temp_bytes * u64::from(plan.node_count());
     // Files end in the middle of a block, half of one on average.
     let output_bytes = input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2;
     let free = |path: &Path| {

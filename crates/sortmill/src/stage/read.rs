@@ -5,6 +5,8 @@
 //! record is contiguous and only these fragments are copied (CD 2.2.1). A record's chunk is the one it
 //! ends in. The chunk's memory belongs to whoever takes it from the queue.
 
+mod share;
+
 use std::collections::BTreeMap;
 
 use sortmill_io::os::{Access, Kind, Meta};
@@ -19,6 +21,8 @@ use crate::metrics::{Meter, Stage, State};
 use crate::order::{Begun, Format, KV_HEADER_BYTES, Order};
 use crate::plan::Plan;
 use crate::queue::{Queue, Stop};
+
+pub use share::{Left, Share};
 
 const DOING: &str = "reading the input";
 
@@ -145,6 +149,8 @@ pub struct Reader<'a> {
     pub as_of_start: bool,
     /// How many bad records may be skipped.
     pub skip_bad: u64,
+    /// Read these chunks only; `None` is all of them.
+    pub share: Option<Share<'a>>,
     /// Who looks at chunks on their way.
     pub watcher: Option<&'a mut dyn Watcher>,
 }
@@ -170,7 +176,7 @@ pub struct ReadTotals {
 }
 
 /// So many skipped records are told one by one.
-const SKIPPED_TOLD_MAX: usize = 100;
+pub const SKIPPED_TOLD_MAX: usize = 100;
 /// Long records at once: one that is put together, one that is distributed.
 pub const LONG_COUNT: usize = 2;
 
@@ -191,19 +197,26 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
         move || longs.close()
     });
     let extents = reader.sources.iter().map(Source::extent).collect();
+    let chunk_bytes = reader.plan.chunk_bytes as u64;
+    let assigned = match &reader.share {
+        None => Chunks::new(extents, chunk_bytes),
+        Some(share) => Chunks::share(extents, chunk_bytes, share.chunks.clone()),
+    };
     let mut run = Run {
         ring,
-        assigned: Chunks::new(extents, reader.plan.chunk_bytes as u64),
+        next: assigned.next_chunk(),
+        assigned,
         on_their_way: BTreeMap::new(),
         landed: BTreeMap::new(),
-        next: 0,
         joint: Joint::default(),
         longs,
         totals: ReadTotals::default(),
         reader,
         meter,
     };
+    run.begin_share()?;
     run.read_all()?;
+    run.end_share()?;
     for source in run.reader.sources {
         source.check_unchanged(run.reader.os, run.reader.as_of_start)?;
     }
@@ -325,20 +338,24 @@ impl Run<'_, '_, '_> {
             .result
             .map_err(|error| Error::io(DOING, path, &error).offset(assignment.offset))?;
         if (moved as u64) < assignment.bytes {
-            let end = assignment.offset + moved as u64;
-            let cause = format!(
-                "the file ends here now, and had {} bytes at the start",
-                self.reader.sources[assignment.input].meta.bytes
-            );
-            return Err(Error::new(ErrorKind::Changed, DOING, cause)
-                .at(path)
-                .offset(end));
+            return Err(self.shortened(assignment.input, assignment.offset + moved as u64));
         }
         self.totals.device_bytes += moved as u64;
         self.meter.read(assignment.bytes);
         self.landed
             .insert(assignment.chunk, (assignment, done.op.buffer));
         Ok(())
+    }
+
+    /// The error of an input that ends at `offset` now.
+    fn shortened(&self, input: usize, offset: u64) -> Error {
+        let source = &self.reader.sources[input];
+        let cause = format!(
+            "the file ends here now, and had {} bytes at the start",
+            source.meta.bytes
+        );
+        let error = Error::new(ErrorKind::Changed, DOING, cause);
+        error.at(&source.file.path).offset(offset)
     }
 
     fn hand_on_landed(&mut self) -> Result<()> {
