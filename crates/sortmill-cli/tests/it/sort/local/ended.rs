@@ -108,7 +108,7 @@ fn a_node_is_killed_as_it_distributes() {
     }
 }
 
-/// Bytes that a process has written so far to the unfinished output: nodes open it when all is distributed.
+/// Whether a process has opened the unfinished output: nodes do when all is distributed.
 fn has_output(pid: u32, scratch: &Path) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
