@@ -35,6 +35,7 @@ fn plan(node_count: u32) -> Plan {
     let inputs = Inputs {
         extents: vec![Extent::File(1 << 30)],
         record_bytes_mean: None,
+        device_count: 1,
     };
     let machine = Machine {
         cores: 4,
@@ -97,6 +98,7 @@ fn done(node: u32) -> Done {
                 resident_bytes_peak: 0,
                 holders: Vec::new(),
             },
+            temp_folders: Vec::new(),
             partitions: Partitions {
                 count: 0,
                 bytes_min: 0,
@@ -105,6 +107,7 @@ fn done(node: u32) -> Done {
                 evicted: 0,
                 divided: 0,
                 merged: 0,
+                long_records: 0,
             },
         },
     }

@@ -35,7 +35,7 @@ fn job(scratch: &Scratch, port: Option<u16>) -> Job {
         Format::Lines,
     );
     job.memory_bytes = Some(400 << 20);
-    job.temp = Some(scratch.path.clone());
+    job.temps = vec![scratch.path.clone()];
     job.on = Some(On {
         node_count: 2,
         program: PathBuf::from("/bin/sh"),
