@@ -15,6 +15,8 @@ class Target:
     over_floor_max: float | None = None
     times_rival_min: dict = field(default_factory=dict)
     times_best_rival_min: float | None = None
+    # So many times what one process takes, for those of ours that are several.
+    times_one_process_max: dict = field(default_factory=dict)
     either: bool = False
     cpu_s_per_gb_max: float | None = None
     cycles_per_record_max: float | None = None
@@ -66,6 +68,8 @@ CASES = [
          Target(over_floor_max=1.35, times_best_rival_min=3.5, cpu_s_per_gb_max=2.0)),
     Case("short-records", "binary records of 24 bytes", "short", "key", 24 * 41_666_666, 24, (4 * GIB,),
          ("--format", "fixed:24", "--key", "0:8"), "short", ("sortmill",), Target(cycles_per_record_max=200)),
+    Case("local-2", "binary records, by two processes that share the memory", "binary", "key", 5 * GB, 100, (GIB,),
+         KEY_FLAGS, "fixed", ("sortmill", "local-2"), Target(times_one_process_max={"local-2": 1.5})),
 ]
 BY_NAME = {case.name: case for case in CASES}
 

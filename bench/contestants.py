@@ -46,9 +46,14 @@ def until(stage):
     return Contestant(f"until-{stage}", f"sortmill --until {stage}", 64 * MIB, 3)
 
 
+def on_local(node_count):
+    return Contestant(f"local-{node_count}", f"sortmill --on local:{node_count}", 128 * MIB, 4)
+
+
 ALL = {contestant.name: contestant for contestant in [
     Contestant("sortmill", "sortmill", 64 * MIB, 3),
     *map(until, ["read", "cut", "partition", "spill", "load", "sort"]),
+    on_local(2),
     Contestant("chdb", "chDB", 1024 * MIB, 6.5,
                {("binary", "key"): ("seven-tenths", "half"), ("ascii", "key"): ("fixed-strings", "lines")}, "chdb"),
     Contestant("duckdb", "DuckDB", 256 * MIB, 7, {("ascii", "key"): ("default", "unordered")}, "duckdb"),
@@ -60,7 +65,7 @@ ALL = {contestant.name: contestant for contestant in [
 
 
 def is_ours(name):
-    return name == "sortmill" or name.startswith("until-")
+    return name == "sortmill" or name.startswith(("until-", "local-"))
 
 
 def command_of(name, setting, case, memory_bytes, threads, source, output, temp):
@@ -69,7 +74,11 @@ def command_of(name, setting, case, memory_bytes, threads, source, output, temp)
     if is_ours(name):
         ours = [SORTMILL, "sort", *case.flags, "--memory", memory, "--temp", temp, "-o", output,
                 "--report", temp / "report.json"]
-        return [*ours, *(["--until", name.removeprefix("until-")] if name != "sortmill" else []), source]
+        if name.startswith("until-"):
+            ours += ["--until", name.removeprefix("until-")]
+        if name.startswith("local-"):
+            ours += ["--on", f"local:{name.removeprefix('local-')}"]
+        return [*ours, source]
     if name == "gnu":
         return ["env", "LC_ALL=C", "sort", "-S", f"{memory_bytes // 1024}K", f"--parallel={threads}",
                 *GNU_SETTINGS[setting], "-T", temp, "-o", output, source]
@@ -79,9 +88,10 @@ def command_of(name, setting, case, memory_bytes, threads, source, output, temp)
 
 def why_missing(name):
     """Installs the contestant where that is needed; why it cannot take part, or nothing."""
-    if name.startswith("until-"):
-        words = subprocess.run([SORTMILL, "sort", "--help"], capture_output=True, text=True).stdout
-        return None if "--until" in words else "this sortmill has no --until"
+    for beginning, flag in (("until-", "--until"), ("local-", "--on")):
+        if name.startswith(beginning):
+            words = subprocess.run([SORTMILL, "sort", "--help"], capture_output=True, text=True).stdout
+            return None if f"{flag} <" in words else f"this sortmill has no {flag}"
     if name == "pyspark" and not shutil.which("java"):
         return "there is no Java (Debian: default-jre-headless)"
     if ALL[name].package:

@@ -170,6 +170,11 @@ def checks_of(one):
                 reached = median(one.times(memory, best))
                 asked = f"{target.times_best_rival_min:g} times the best peer"
                 yield asked, f"{reached:.2f} ({contestants.ALL[best].title})", reached >= target.times_best_rival_min
+    for name, most in target.times_one_process_max.items():
+        for memory in memories:
+            if name in one.names and (times := one.times(memory, name)):
+                asked = f"{contestants.ALL[name].title} at most {most:g} times one process"
+                yield asked, f"{median(times):.2f}", median(times) <= most
     yield from resource_checks(one, target, memories)
 
 

@@ -1,5 +1,6 @@
 //! What several commands share: flags for formats and back ends, signals, telling an error.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +52,20 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// The words that make another process of this program a node with the same machine.
+    pub fn node_words(&self) -> Vec<OsString> {
+        let io = match self.io {
+            Io::Auto => "auto",
+            Io::Uring => "uring",
+            Io::Posix => "posix",
+        };
+        let mut words: Vec<OsString> = ["node", "--io", io].map(OsString::from).into();
+        if self.no_direct {
+            words.push("--no-direct".into());
+        }
+        words
+    }
+
     /// The machine, as the flags want it.
     pub fn open(&self) -> Result<Host> {
         let kind = match self.io {

@@ -8,6 +8,7 @@ mod common;
 mod disks;
 mod doctor;
 mod r#gen;
+mod node;
 mod progress;
 mod report;
 mod size;
@@ -37,6 +38,8 @@ enum Command {
     Bench(Bench),
     Report(report::Report),
     Doctor(doctor::Doctor),
+    #[command(hide = true)]
+    Node(node::Node),
 }
 
 #[derive(Subcommand)]
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Disk(disk)) => disk.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Node(node) => node.run(),
     };
     match result {
         Ok(code) => code,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, Result};
 use sortmill::io::Os;
@@ -82,6 +83,12 @@ pub struct Sort {
     /// the output's space, which is written over them
     #[arg(long)]
     temp_apart: bool,
+
+    /// Share the work between N processes on this machine, which send each other their records; memory and threads
+    /// are divided among them, and the output is the same. Reads files and writes one (-o)
+    #[arg(long, value_name = "local:N", value_parser = parse_on,
+        conflicts_with_all = ["parts", "until", "trace", "probe"])]
+    on: Option<u32>,
 
     /// Threads that compute. Default: one per core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -213,6 +220,12 @@ impl Sort {
         job.memory_bytes = self.memory.map(|size| size.of(total));
         job.temps.clone_from(&self.temp);
         job.temp_apart = self.temp_apart;
+        job.on = self.on.map(|node_count| On {
+            node_count,
+            // This very program, even if another one has its name by now.
+            program: "/proc/self/exe".into(),
+            words: self.machine.node_words(),
+        });
         job.threads = self.threads.map(usize::from);
         job.verify = match (self.verify, self.no_verify) {
             (true, _) => Some(true),
@@ -239,6 +252,18 @@ fn parse_boundaries(text: &str) -> std::result::Result<Boundaries, String> {
         "uniform" => Boundaries::Uniform,
         path => Boundaries::Manifest(path.into()),
     })
+}
+
+fn parse_on(text: &str) -> std::result::Result<u32, String> {
+    let count = text
+        .strip_prefix("local:")
+        .ok_or("nodes run on this machine: local:N, N of them")?;
+    match count.parse() {
+        Ok(count @ 1..=NODE_COUNT_MAX) => Ok(count),
+        _ => Err(format!(
+            "{count:?} is no number of nodes from 1 to {NODE_COUNT_MAX}"
+        )),
+    }
 }
 
 fn parse_until(text: &str) -> std::result::Result<Stage, String> {

@@ -90,6 +90,31 @@ impl Header {
     /// # Errors
     /// What is wrong with it.
     pub fn open(block: &[u8], expected: &Self) -> Result<(), Damage> {
+        if Self::read(block)? == *expected {
+            Ok(())
+        } else {
+            Err(Damage::Stranger)
+        }
+    }
+
+    /// Bytes of the block that begins with `first`: header and payload, as it says itself. Nothing of that has
+    /// been checked but the magic number.
+    ///
+    /// # Errors
+    /// [`Damage::NotABlock`].
+    pub fn block_bytes(first: &[u8; HEADER_BYTES]) -> Result<usize, Damage> {
+        if first[0..4] != MAGIC {
+            return Err(Damage::NotABlock);
+        }
+        let payload = first[36..40].try_into().expect("four bytes");
+        Ok(HEADER_BYTES + u32::from_le_bytes(payload) as usize)
+    }
+
+    /// Reads and checks the block at the start of `bytes`: what it says of itself.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(block: &[u8]) -> Result<Self, Damage> {
         if block.len() < HEADER_BYTES || block[0..4] != MAGIC {
             return Err(Damage::NotABlock);
         }
@@ -112,11 +137,7 @@ impl Header {
         if crc32c(&block[8..bytes]) != sum {
             return Err(Damage::Checksum);
         }
-        if found == *expected {
-            Ok(())
-        } else {
-            Err(Damage::Stranger)
-        }
+        Ok(found)
     }
 }
 

@@ -86,6 +86,11 @@ fn file(fd: std::os::fd::OwnedFd, path: &Path, access: Access) -> File {
     }
 }
 
+/// A stream that was opened elsewhere, with a name for messages.
+pub(crate) fn stream(fd: std::os::fd::OwnedFd, name: &str) -> File {
+    file(fd, Path::new(name), Access::Cached)
+}
+
 #[cfg(target_os = "linux")]
 fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags};
@@ -133,7 +138,7 @@ fn unblocked(pipe: &std::os::fd::OwnedFd) -> Option<std::os::fd::OwnedFd> {
 }
 
 /// Waits until the stream is ready for `events`, asking `stopped` ten times a second.
-fn wait_ready(
+pub(crate) fn wait_ready(
     file: &File,
     events: rustix::event::PollFlags,
     stopped: &dyn Fn() -> bool,

@@ -106,6 +106,19 @@ impl Open {
         self.buffer
     }
 
+    /// Puts a part of a record that is longer than a frame into this, as yet empty, frame.
+    pub fn put_fragment(&mut self, chunk: u64, fragment: &[u8], last: bool) {
+        let segment = Segment {
+            chunk,
+            record_count: u32::from(last),
+            bytes: u32::try_from(fragment.len()).expect("a fragment is shorter than a frame"),
+        };
+        self.used += segment.put(&mut self.buffer[self.used..]);
+        self.buffer[self.used..self.used + fragment.len()].copy_from_slice(fragment);
+        self.used += fragment.len();
+        self.records += u32::from(last);
+    }
+
     /// Puts the stub of a long record of `chunk`, if it fits. Says whether it did.
     pub fn put_stub(&mut self, chunk: u64, stub: &Stub<'_>) -> bool {
         let bytes = stub.put_bytes();

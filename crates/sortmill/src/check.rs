@@ -256,7 +256,7 @@ impl Walk<'_> {
             checksum: self.checksum,
             chunks: Queue::new(plan.chunk_count),
             taken: Mutex::new(0),
-            turns: Places::new(0, Vec::new()),
+            turns: Places::new(0, 0, Vec::new()),
             row: Mutex::new(row),
         };
         stop.on_stop({
@@ -279,6 +279,7 @@ impl Walk<'_> {
                 })
                 .collect();
             let reader = Reader {
+                share: None,
                 os,
                 plan,
                 sources: self.sources,

@@ -5,6 +5,8 @@
 //! run. A stream is cut by its own count as it comes. Files on several devices make several lanes, which are read
 //! side by side; the numbers are the same.
 
+use std::ops::Range;
+
 /// What is known of one input before it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
@@ -30,6 +32,7 @@ pub struct Assignment {
 }
 
 /// Hands out the chunks of a lane of inputs in order.
+#[derive(Clone)]
 pub struct Chunks {
     inputs: Vec<LaneInput>,
     chunk_bytes: u64,
@@ -37,9 +40,12 @@ pub struct Chunks {
     /// Which of `inputs` the next chunk is of, and where it begins there.
     at: usize,
     offset: u64,
+    /// The chunk before which it ends, where it hands out a share.
+    end: u64,
 }
 
 /// An input of a lane.
+#[derive(Clone)]
 struct LaneInput {
     /// Its number among all inputs.
     number: usize,
@@ -89,7 +95,47 @@ impl Chunks {
             next: 0,
             at: 0,
             offset: 0,
+            end: u64::MAX,
         }
+    }
+
+    /// Chunks `share` of them: of files, whose chunks are known before they are read.
+    #[must_use]
+    pub fn share(extents: &[Extent], chunk_bytes: u64, share: Range<u64>) -> Self {
+        let mut chunks = Self::new(extents, chunk_bytes);
+        while chunks.next < share.start && chunks.assign().is_some() {}
+        chunks.end = share.end;
+        chunks
+    }
+
+    /// Whether no chunk is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.next >= self.end || self.position().is_none()
+    }
+
+    /// The number of the next chunk.
+    #[must_use]
+    pub fn next_chunk(&self) -> u64 {
+        self.next
+    }
+
+    /// Where the next chunk begins, handed out here or not: input and offset. `None` behind the last one.
+    #[must_use]
+    pub fn position(&self) -> Option<(usize, u64)> {
+        let mut all = self.clone();
+        all.end = u64::MAX;
+        all.assign().map(|next| (next.input, next.offset))
+    }
+
+    /// How many chunks files of these lengths have.
+    #[must_use]
+    pub fn count(extents: &[Extent], chunk_bytes: u64) -> u64 {
+        let bytes = extents.iter().map(|extent| match extent {
+            Extent::File(bytes) => *bytes,
+            Extent::Stream => 0,
+        });
+        bytes.map(|bytes| bytes.div_ceil(chunk_bytes)).sum()
     }
 
     /// The number of the first chunk of each file when no stream comes before it.
@@ -110,6 +156,9 @@ impl Chunks {
 
     /// The next chunk in order; a whole stream counts as one until [`Chunks::stream_ended`].
     pub fn assign(&mut self) -> Option<Assignment> {
+        if self.next >= self.end {
+            return None;
+        }
         loop {
             let input = self.inputs.get(self.at)?;
             match input.extent {

@@ -41,6 +41,20 @@ impl Fingerprint {
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
+    /// This set without the records of another that is a part of it.
+    ///
+    /// # Panics
+    /// When the other set is larger: our own bug.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        let less = |all: u64, part: u64| all.checked_sub(part).expect("a part of the set");
+        Self {
+            records: less(self.records, part.records),
+            bytes: less(self.bytes, part.bytes),
+            sum: self.sum.wrapping_sub(part.sum),
+        }
+    }
+
     /// The same for numbers from outside: `None` if they are beyond 64 bits together.
     #[must_use]
     pub fn checked_merge(&mut self, other: &Self) -> Option<()> {

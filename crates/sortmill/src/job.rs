@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::batch::Records;
+use crate::cluster::On;
 use crate::disk::Figures;
 use crate::metrics::Stage;
 use crate::order::{Format, KeyPart};
@@ -72,6 +73,8 @@ pub struct Job {
     /// Keep temporary data in a file of their own, even where they could lie in the output's space. With several
     /// folders they always do.
     pub temp_apart: bool,
+    /// The processes that share the work; `None` is this one alone.
+    pub on: Option<On>,
     /// Threads that compute; `None` is one per core.
     pub threads: Option<usize>,
     /// Read the output again from the device before it gets its name; `None` means: if it names an input.
@@ -146,6 +149,7 @@ impl Job {
             memory_bytes: None,
             temps: Vec::new(),
             temp_apart: false,
+            on: None,
             threads: None,
             verify: None,
             as_of_start: false,

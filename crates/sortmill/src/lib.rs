@@ -8,6 +8,7 @@ pub mod block;
 pub mod bodies;
 pub mod check;
 pub mod chunks;
+pub mod cluster;
 pub mod commit;
 pub mod compare;
 pub mod disk;
@@ -41,5 +42,6 @@ pub mod temps;
 pub mod text;
 pub mod trace;
 pub mod verdict;
+pub mod wire;
 
 pub use sortmill_io as io;

@@ -21,6 +21,10 @@ pub enum Stage {
     Map,
     /// Batch to one batch per partition.
     Partition,
+    /// Batch to another node.
+    Send,
+    /// Batch from another node.
+    Receive,
     /// Batch to temporary file.
     Spill,
     /// Partition to memory.
@@ -36,11 +40,13 @@ pub enum Stage {
 }
 
 /// All stages, in order.
-pub const STAGES: [Stage; 10] = [
+pub const STAGES: [Stage; 12] = [
     Stage::Read,
     Stage::Cut,
     Stage::Map,
     Stage::Partition,
+    Stage::Send,
+    Stage::Receive,
     Stage::Spill,
     Stage::Load,
     Stage::Sort,
@@ -58,6 +64,8 @@ impl Stage {
             Self::Cut => "cut",
             Self::Map => "map",
             Self::Partition => "partition",
+            Self::Send => "send",
+            Self::Receive => "receive",
             Self::Spill => "spill",
             Self::Load => "load",
             Self::Sort => "sort",

@@ -51,7 +51,7 @@ fn kv_key(record: &[u8]) -> &[u8] {
 }
 
 /// A record of which a part has been seen: how much, and the first bytes of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Begun {
     head: [u8; KV_HEADER_BYTES],
     /// Bytes seen so far.
@@ -330,6 +330,29 @@ impl Order {
             Format::Lines => memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1),
             Format::Fixed(size) => size as usize,
             Format::Kv => kv_bytes(bytes).map_or(bytes.len(), |length| length as usize),
+        }
+    }
+
+    /// How many records `bytes` hold, if they hold whole ones only.
+    #[must_use]
+    pub fn whole_records(&self, bytes: &[u8]) -> Option<u64> {
+        match self.format {
+            Format::Lines => {
+                let is_whole = bytes.last().is_none_or(|&byte| byte == b'\n');
+                is_whole.then(|| memchr::memchr_iter(b'\n', bytes).count() as u64)
+            }
+            Format::Fixed(size) => {
+                let (count, rest) = (bytes.len() / size as usize, bytes.len() % size as usize);
+                (rest == 0).then_some(count as u64)
+            }
+            Format::Kv => {
+                let (mut at, mut count) = (0, 0);
+                while at < bytes.len() {
+                    at += self.first_end(&bytes[at..], &Begun::default())?;
+                    count += 1;
+                }
+                Some(count)
+            }
         }
     }
 

@@ -29,7 +29,7 @@ use crate::order::Order;
 use crate::plan::Plan;
 use crate::queue::{Promise, Queue, Stop};
 use crate::spread::Spot;
-use crate::table::{Boundary, Table};
+use crate::table::{Boundary, Table, node_of};
 use crate::temps::Temps;
 
 pub use long::BodyLongs;
@@ -251,9 +251,9 @@ impl<'a> Partitions<'a> {
         self.table.clone()
     }
 
-    /// Makes a partition for each slot of `table` and lets the workers begin.
+    /// Makes a partition for each slot of `table` that is this node's, and lets the workers begin.
     pub fn begin(&self, table: Table) {
-        let count = u32::try_from(table.slot_count()).expect("few partitions");
+        let count = u32::try_from(table.partition_count()).expect("few partitions");
         let mut list = self.list.write().expect("no thread panicked");
         list.extend((0..count).map(|id| new_partition(id, id, Vec::new())));
         drop(list);
@@ -332,7 +332,7 @@ impl<'a> Partitions<'a> {
         let header = Header {
             job: self.job,
             attempt: 0,
-            node: 0,
+            node: self.plan.node(),
             partition: partition.id,
             sequence: u32::try_from(state.blocks.len()).expect("fewer than 2^32 blocks"),
             record_count: open.records(),
@@ -541,6 +541,7 @@ impl<'a> Partitions<'a> {
         self.make_room(&list)?;
         let contents: Vec<Arc<Content>> = list.iter().map(|partition| take(partition)).collect();
         let units = (0..table.slot_count())
+            .filter(|&slot| node_of(table.owner(slot)).is_none())
             .map(|slot| {
                 let owner = &list[table.owner(slot) as usize];
                 let (from, to) = table.around(slot);

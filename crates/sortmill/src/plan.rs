@@ -10,6 +10,7 @@ use sortmill_io::os::Machine;
 
 use crate::block::record_bytes_max;
 use crate::chunks::Extent;
+use crate::cluster::On;
 use crate::disk::Figures;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
@@ -90,6 +91,19 @@ impl Inputs {
     }
 }
 
+/// One of the processes that share a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Nodes {
+    /// How many there are.
+    pub count: u32,
+    /// Whose plan this is, from 0.
+    pub number: u32,
+    /// Bytes of a frame, in which records go from node to node.
+    pub frame_bytes: usize,
+    /// Frames to each other node, filled or on their way; one more is for what comes from it.
+    pub frame_count: usize,
+}
+
 /// The numbers of a job. Serialises whole: other nodes will get it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -161,6 +175,10 @@ pub struct Plan {
     /// How many files the output has, as far as that can be foreseen; absent where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_count: Option<u64>,
+    /// The nodes that share the job; absent where one process does all of it. All other numbers are one node's, but
+    /// for the input's bytes and the places that are sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
     /// Read the output again before it gets its name.
@@ -183,6 +201,11 @@ const BLOCK_BYTES_MIN: u64 = 64 << 10;
 pub(crate) const BLOCK_BYTES_MAX: u64 = 512 << 10;
 /// The largest that a measurement may ask for.
 const BLOCK_BYTES_MEASURED_MAX: u64 = 16 << 20;
+/// Short of it, headers and system calls would show; beyond, nothing is gained on the loopback.
+const FRAME_BYTES_MIN: usize = 64 << 10;
+const FRAME_BYTES_MAX: usize = 512 << 10;
+/// To each other node: one that is filled, one that is sent, and some that wait.
+const FRAME_COUNT: usize = 4;
 /// Near this size a partition is sorted mostly within the processor's caches.
 const PARTITION_BYTES_MAX: u64 = 32 << 20;
 /// Streams are planned as if they were this many times the memory; longer ones are divided and merged.
@@ -220,13 +243,16 @@ impl Plan {
         inputs: &Inputs,
         machine: &Machine,
     ) -> Option<Self> {
-        let mut budget = Budget::new(limit);
+        let mut budget = Budget::new(limit / node_count(job));
         let reading = Reading::new(job, inputs, machine.cores, &mut budget)?;
         let sorting = Sorting::new(job, inputs, &reading, &mut budget)?;
         let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
         let input_bytes = inputs.bytes();
         let temp_bytes = match job.reaches(Stage::Spill) {
-            true => input_bytes.map(|bytes| bytes.saturating_sub(holding.kept_bytes)),
+            true => {
+                let share = inputs.bytes().map(|_| sorting.data_bytes);
+                share.map(|bytes| bytes.saturating_sub(holding.kept_bytes))
+            }
             false => Some(0),
         };
         let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
@@ -240,7 +266,7 @@ impl Plan {
             ..=8192 => 64 << 10,
             longer => 16 * longer as u64,
         };
-        let sample_count = (sorting.data_bytes / stretch).clamp(1, 1024) as usize;
+        let sample_count = (sorting.data_bytes * node_count(job) / stretch).clamp(1, 1024) as usize;
         Some(Self {
             input_bytes,
             worker_count: reading.worker_count,
@@ -276,6 +302,7 @@ impl Plan {
             },
             disk: Figures::together(&job.disks),
             part_count: None,
+            nodes: reading.nodes,
             equal_keys_meet: job.equal_keys_meet,
             verify: job.verify.unwrap_or(false),
             budget,
@@ -310,6 +337,18 @@ impl Plan {
         };
     }
 
+    /// The processes that share the job: 1 where this one does all of it.
+    #[must_use]
+    pub fn node_count(&self) -> u32 {
+        self.nodes.as_ref().map_or(1, |nodes| nodes.count)
+    }
+
+    /// The number of this one.
+    #[must_use]
+    pub fn node(&self) -> u32 {
+        self.nodes.as_ref().map_or(0, |nodes| nodes.number)
+    }
+
     /// Bytes of a buffer for a chunk: the room in front of it, the chunk, and room for the newline that an
     /// input may lack.
     #[must_use]
@@ -322,7 +361,8 @@ impl Plan {
     /// CD 1.1.2 calls a system that does just that 2-IO).
     #[must_use]
     pub fn lower_bound_bytes(&self, input_bytes: u64, output_bytes: u64) -> u64 {
-        let beyond = input_bytes.saturating_sub(self.budget.limit_bytes);
+        let limit_bytes = self.budget.limit_bytes * u64::from(self.node_count());
+        let beyond = input_bytes.saturating_sub(limit_bytes);
         input_bytes + output_bytes + 2 * beyond
     }
 }
@@ -336,6 +376,9 @@ struct Reading {
     chunk_depth: usize,
     batch_records_max: usize,
     mapped_bytes_max: usize,
+    nodes: Option<Nodes>,
+    /// Threads that take records from other nodes, and distribute them as workers do.
+    receiver_count: usize,
 }
 
 impl Reading {
@@ -348,7 +391,8 @@ impl Reading {
 
         // Two chunks on their way and one in each worker's hands; fewer workers where memory is short.
         let affordable = (limit / 2 / buffer).saturating_sub(2) as usize;
-        let worker_count = job.threads.unwrap_or(cores).max(1).min(affordable);
+        let threads = job.threads.unwrap_or(cores) / node_count(job) as usize;
+        let worker_count = threads.max(1).min(affordable);
         if worker_count == 0 {
             return None;
         }
@@ -362,11 +406,23 @@ impl Reading {
             .clamp(worker_count + 2, in_flight + 2 * worker_count + 2);
         budget.hold("chunk and output buffers", chunk_count as u64 * buffer)?;
 
-        // Offsets, slots and indexes of the batch each worker has in hand.
-        let share = (limit / 16 / workers) as usize / SCRATCH_BYTES;
+        // Frames to and from each other node.
+        let receiver_count = node_count(job) as usize - 1;
+        let nodes = job
+            .on
+            .as_ref()
+            .map(|on| Nodes::new(on, limit, receiver_count));
+        if let Some(nodes) = nodes.as_ref().filter(|_| receiver_count > 0) {
+            let each = (nodes.frame_count + 1) * nodes.frame_bytes;
+            budget.hold("frames between nodes", (receiver_count * each) as u64)?;
+        }
+
+        // Offsets, slots and indexes of the batch each worker, and each receiver, has in hand.
+        let distributing = workers + receiver_count as u64;
+        let share = (limit / 16 / distributing) as usize / SCRATCH_BYTES;
         let batch_records_max = BATCH_RECORDS_MAX.min(chunk_bytes).min(share.max(64));
         let scratch = (batch_records_max * SCRATCH_BYTES) as u64;
-        budget.hold("batch scratch", workers * scratch)?;
+        budget.hold("batch scratch", distributing * scratch)?;
 
         // What the user's map function makes out of one batch.
         let share = (limit / 8 / workers) as usize;
@@ -382,8 +438,28 @@ impl Reading {
             chunk_depth,
             batch_records_max,
             mapped_bytes_max,
+            nodes,
+            receiver_count,
         })
     }
+}
+
+impl Nodes {
+    fn new(on: &On, limit: u64, other_count: usize) -> Self {
+        let share = limit / 128 / other_count.max(1) as u64;
+        let power = share.checked_ilog2().map_or(0, |bits| 1u64 << bits);
+        Self {
+            count: on.node_count,
+            number: 0,
+            frame_bytes: (power as usize).clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX),
+            frame_count: FRAME_COUNT,
+        }
+    }
+}
+
+/// The processes that share a job.
+fn node_count(job: &Job) -> u64 {
+    job.on.as_ref().map_or(1, |on| u64::from(on.node_count))
 }
 
 /// How large partitions should be, and what sorting one takes.
@@ -405,24 +481,35 @@ impl Sorting {
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
         let takes_parts = matches!(job.format, Format::Lines | Format::Kv)
             && job.map.is_none()
+            && job.on.is_none()
             && job.reduce.is_none();
         let share = if takes_parts { limit / 2 } else { limit / 64 };
-        let record_bytes_max = (share as usize).max(in_chunk);
+        let record_bytes_longest = (share as usize).max(in_chunk);
         let longs = match job.format {
             _ if takes_parts => 0,
             Format::Fixed(bytes) if bytes as usize <= reading.headroom_bytes => 0,
-            _ => WHOLE_COUNT as u64 * align_up(record_bytes_max as u64),
+            _ => WHOLE_COUNT as u64 * align_up(record_bytes_longest as u64),
         };
-        if longs > 0 {
-            budget.hold("long records", longs)?;
+        // One from each other node while it is put together, where one may be longer than a frame.
+        let from_nodes = match (&reading.nodes, job.format) {
+            (Some(nodes), Format::Fixed(bytes))
+                if bytes as usize <= record_bytes_max(nodes.frame_bytes) =>
+            {
+                0
+            }
+            _ => reading.receiver_count as u64 * align_up(record_bytes_longest as u64),
+        };
+        if longs + from_nodes > 0 {
+            budget.hold("long records", longs + from_nodes)?;
         }
         let record_bytes = match job.format {
-            Format::Fixed(bytes) if bytes as usize > record_bytes_max => return None,
+            Format::Fixed(bytes) if bytes as usize > record_bytes_longest => return None,
             Format::Fixed(bytes) => f64::from(bytes),
             Format::Lines | Format::Kv => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
         };
         let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
-        let data_bytes = inputs.bytes().unwrap_or(stream_bytes);
+        let share = |bytes: u64| bytes.div_ceil(node_count(job));
+        let data_bytes = inputs.bytes().map_or(stream_bytes, share);
         let best = (limit / 16).min(PARTITION_BYTES_MAX);
         let best = job.tuning.partition_bytes.unwrap_or(best).max(1);
 
@@ -443,7 +530,7 @@ impl Sorting {
             data_bytes,
             partitions_wished: job.tuning.partition_count.unwrap_or(partitions).max(1),
             entry_count,
-            record_bytes_max,
+            record_bytes_max: record_bytes_longest,
             takes_parts,
         })
     }
@@ -497,10 +584,11 @@ impl Holding {
         }
         budget.hold("partitions in memory", block_count * block_bytes)?;
         // What cannot be evicted, all at once: an open block of each partition, a spare one and that of a long
-        // record of each worker, that of the reader, and one beside each chunk for a record that fits it just so.
+        // record of each worker and receiver, that of the reader, and one beside each chunk for a record that fits it just so.
         let fits = sorting.takes_parts && block_bytes as usize > reading.headroom_bytes;
         let beside = if fits { reading.chunk_count } else { 0 };
-        let fixed = beside + 1 + 2 * reading.worker_count + BLOCKS_SPARE;
+        let distributing = reading.worker_count + reading.receiver_count;
+        let fixed = beside + 1 + 2 * distributing + BLOCKS_SPARE;
         let partition_count_max = (block_count as usize)
             .checked_sub(fixed)?
             .min(block_count as usize / 3);

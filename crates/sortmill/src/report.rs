@@ -47,6 +47,9 @@ pub struct Report {
     /// The files of the output, if it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<PartSizes>,
+    /// What each node did, of a job that several share: all else adds them up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeReport>,
     /// The proof.
     pub fingerprints: Fingerprints,
     /// Bad records that were left out.
@@ -63,6 +66,43 @@ pub struct Report {
     /// Time spent, beside `wall_ns`, to measure what the device that bound the job does alone.
     #[serde(default)]
     pub probe_ns: u64,
+}
+
+/// What one node of several did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// Which, from 0.
+    pub node: u32,
+    /// Its back end.
+    pub back_end: String,
+    /// Where it used direct I/O.
+    pub direct_io: DirectIo,
+    /// Processor time of its process.
+    pub cpu_ns: u64,
+    /// Its phases.
+    pub phases: Vec<Phase>,
+    /// Bytes by purpose.
+    pub bytes: Bytes,
+    /// Bytes it wrote to each folder for temporary files.
+    pub temp_folders: Vec<TempBytes>,
+    /// Its memory.
+    pub memory: Memory,
+    /// Its partitions.
+    pub partitions: Partitions,
+}
+
+impl NodeReport {
+    /// Bytes that went through one of its stages.
+    fn bytes_of(&self, stage: Stage) -> u64 {
+        let stages = self.phases.iter().flat_map(|phase| &phase.stages);
+        let of_stage = stages.filter(|report| report.stage == stage);
+        of_stage.map(|report| report.metrics.bytes_in).sum()
+    }
+}
+
+/// `1 node`, `2 nodes`.
+fn nodes_words(count: usize) -> String {
+    format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
 /// Where direct I/O was used.
@@ -348,10 +388,14 @@ impl Report {
         let _ = match self.until {
             None => writeln!(
                 out,
-                "sorted {} records, {}{}, in {wall} ({rate}, {cpu} cpu)",
+                "sorted {} records, {}{}{}, in {wall} ({rate}, {cpu} cpu)",
                 text::count(self.fingerprints.written.records),
                 text::bytes(bytes.output),
                 self.parts.map_or_else(String::new, PartSizes::words),
+                match self.nodes.len() {
+                    0 => String::new(),
+                    count => format!(", on {}", nodes_words(count)),
+                },
             ),
             Some(last) => writeln!(
                 out,
@@ -436,6 +480,32 @@ impl Report {
         }
     }
 
+    /// What each node of several did.
+    fn each_node(&self, out: &mut String) {
+        if self.nodes.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            out,
+            "\n  {:<6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}",
+            "node", "read", "sent", "received", "spilled", "written", "memory", "cpu"
+        );
+        for node in &self.nodes {
+            let _ = writeln!(
+                out,
+                "  {:<6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}",
+                node.node,
+                text::bytes(node.bytes.input),
+                text::bytes(node.bytes_of(Stage::Send)),
+                text::bytes(node.bytes_of(Stage::Receive)),
+                text::bytes(node.bytes.temp_written),
+                text::bytes(node.bytes.output),
+                text::bytes(node.memory.resident_bytes_peak),
+                text::seconds(node.cpu_ns),
+            );
+        }
+    }
+
     /// What each phase's verdict was concluded from.
     fn evidence(&self) -> String {
         let mut out = String::new();
@@ -463,8 +533,12 @@ impl Report {
         }
         let _ = writeln!(
             out,
-            "\nsample {}, while reading; sync and name {}",
+            "\nsample {}, {}; sync and name {}",
             text::seconds(self.sample_ns),
+            match self.nodes.is_empty() {
+                true => "while reading",
+                false => "before reading",
+            },
             text::seconds(self.commit_ns)
         );
         let bytes = &self.bytes;
@@ -505,6 +579,7 @@ impl Report {
                 text::bytes(holder.limit_bytes)
             );
         }
+        self.each_node(&mut out);
         let partitions = &self.partitions;
         let _ = writeln!(
             out,
@@ -524,7 +599,9 @@ pub fn plan_lines(plan: &Plan) -> String {
     let mut out = String::new();
     let unknown = || "unknown until it is read".to_owned();
     let input = plan.input_bytes.map_or_else(unknown, text::bytes);
-    let temp = plan.temp_bytes.map_or_else(unknown, text::bytes);
+    let nodes = u64::from(plan.node_count());
+    let temp = plan.temp_bytes.map(|bytes| bytes * nodes);
+    let temp = temp.map_or_else(unknown, text::bytes);
     let _ = writeln!(out, "input            {input}");
     let _ = writeln!(out, "passes           {}", plan.passes);
     let _ = write!(out, "temporary space  {temp}");
@@ -535,6 +612,9 @@ pub fn plan_lines(plan: &Plan) -> String {
         }
         _ => writeln!(out),
     };
+    if plan.nodes.is_some() {
+        let _ = writeln!(out, "nodes            {nodes}, each with what follows");
+    }
     let _ = writeln!(out, "partitions       {}", plan.partition_count);
     if let Some(count) = plan.part_count {
         let bytes = plan.input_bytes.map(|bytes| text::bytes(bytes / count));

@@ -42,6 +42,15 @@ pub struct Table {
     owners: Vec<u32>,
 }
 
+/// An owner with this bit is another node, whatever it makes of the slot.
+const FAR: u32 = 1 << 31;
+
+/// The node that an owner is, if it is no partition of this one.
+#[must_use]
+pub fn node_of(owner: u32) -> Option<u32> {
+    (owner & FAR != 0).then_some(owner & !FAR)
+}
+
 #[derive(Clone, Debug)]
 enum Kind {
     Range {
@@ -66,6 +75,25 @@ impl Table {
     #[must_use]
     pub fn range(order: &Order, boundaries: Vec<Boundary>) -> Self {
         let owners = (0..=u32::try_from(boundaries.len()).expect("few boundaries")).collect();
+        Self::with_owners(order, boundaries, owners)
+    }
+
+    /// The table of node `node`: `between` are the boundaries between nodes, `inside` those between its own
+    /// partitions. Every other node owns one slot, whatever it makes of it; a node that `between` leaves nothing
+    /// owns none.
+    ///
+    /// # Panics
+    /// When the boundaries are not in order: our own bug.
+    #[must_use]
+    pub fn of_node(order: &Order, node: u32, between: &[Boundary], inside: Vec<Boundary>) -> Self {
+        let node_count = u32::try_from(between.len() + 1).expect("few nodes");
+        let mut boundaries = between.to_vec();
+        let mut owners: Vec<u32> = (0..node_count).map(|other| FAR | other).collect();
+        if node < node_count {
+            let own = 0..=u32::try_from(inside.len()).expect("few boundaries");
+            owners.splice(node as usize..=node as usize, own);
+            boundaries.splice(node as usize..node as usize, inside);
+        }
         Self::with_owners(order, boundaries, owners)
     }
 
@@ -107,7 +135,14 @@ impl Table {
         self.owners.len()
     }
 
-    /// The partition that owns `slot`.
+    /// How many slots belong to partitions of this node.
+    #[must_use]
+    pub fn partition_count(&self) -> usize {
+        let owners = self.owners.iter();
+        owners.filter(|owner| node_of(**owner).is_none()).count()
+    }
+
+    /// The partition that owns `slot`, or, by [`node_of`], the node.
     #[must_use]
     pub fn owner(&self, slot: usize) -> u32 {
         self.owners[slot]

@@ -8,12 +8,13 @@ use std::cell::RefCell;
 use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{Op, OpKind, Pool};
 
+use super::exchange::Exchange;
 use super::until::discard;
 use super::{Shared, border};
 use crate::batch::{Batch, Chunk, Records};
 use crate::bodies::Bodies;
 use crate::chunks::{Chunks, Extent};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Boundaries;
 use crate::long::{Long, Longs, Summed, WholeLongs};
@@ -28,7 +29,7 @@ use crate::stage::map::map;
 use crate::stage::partition::{Scratch, partition};
 use crate::stage::read::{ReadTotals, Reader, Source, Watcher, read, sample_records};
 use crate::stage::spill::{Spiller, spill};
-use crate::table::{Boundary, Table, uniform_keys};
+use crate::table::{Boundary, Table, node_of, uniform_keys};
 use crate::tamper::Border;
 
 /// What the phase leaves.
@@ -53,8 +54,10 @@ pub struct Distributed {
 
 /// What one worker saw.
 #[derive(Default)]
-struct Seen {
-    input: Fingerprint,
+pub struct Seen {
+    /// What it cut.
+    pub input: Fingerprint,
+    /// What became of that.
     mapped: Fingerprint,
 }
 
@@ -63,7 +66,16 @@ const KEYS_PER_PLACE: usize = 64;
 /// Memory for the reads of the sample, at most.
 const SAMPLE_POOL_BYTES: usize = 256 << 10;
 
-pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed> {
+/// Distributes the records of `sources` to the partitions of this process, or, with an `exchange`, those of its share
+/// to all nodes, and what comes from the others to its partitions.
+///
+/// # Errors
+/// The first of any thread.
+pub fn distribute(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    exchange: Option<&Exchange<'_>>,
+) -> Result<Distributed> {
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
     let chunks: Queue<Chunk> = Queue::new(plan.chunk_count);
@@ -85,13 +97,17 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             table.abort();
         });
     }
-    // In the middle of a file nobody can tell where a pair begins.
-    let sampled_in_passing =
-        plan.order.format() == Format::Kv || super::extents(sources).contains(&Extent::Stream);
+    // In the middle of a file nobody can tell where a pair begins. The table of a node has been made already.
+    let sampled_in_passing = exchange.is_none()
+        && (plan.order.format() == Format::Kv || super::extents(sources).contains(&Extent::Stream));
     // Nobody asks for the table of a job that ends before it partitions.
     let wants_table = shared.job.reaches(Stage::Partition);
 
-    let (read_end, worker_ends, spill_end, sampled, ended) = scope(|threads| {
+    if let Some(exchange) = exchange {
+        partitions.begin(exchange.table(shared));
+    }
+
+    let (read_end, worker_ends, exchanged, spill_end, sampled, ended) = scope(|threads| {
         let reader = spawn(threads, "read", || {
             let mut meter = shared.meter("read", &[Stage::Read], began_ns);
             let mut watcher = StreamSampler::new(shared, &partitions);
@@ -111,6 +127,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                         side_by_side: true,
                         as_of_start: shared.job.as_of_start,
                         skip_bad: shared.job.skip_bad,
+                        share: exchange.map(|exchange| exchange.share.clone()),
                         watcher: (sampled_in_passing && wants_table)
                             .then_some(&mut watcher as &mut dyn Watcher),
                         longs: &mut *longs,
@@ -128,7 +145,7 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
                     let stages = [Stage::Cut, Stage::Map, Stage::Partition];
                     let mut meter = shared.meter(&name, &stages, began_ns);
                     let result = guarded(stop, || match shared.job.reaches(Stage::Cut) {
-                        true => work(shared, chunks, partitions, &mut meter),
+                        true => work(shared, chunks, partitions, exchange, &mut meter),
                         false => discard(chunks, stop, Stage::Cut, &mut meter, drop)
                             .map(|()| Seen::default()),
                     });
@@ -156,20 +173,38 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
             });
             result.map(|_| meter.finish(Stage::Spill))
         });
-        let sampled = if sampled_in_passing || !wants_table {
+        let senders = exchange.map(|exchange| exchange.spawn_senders(threads, shared, began_ns));
+        let receivers = exchange
+            .map(|exchange| exchange.spawn_receivers(threads, shared, &partitions, began_ns));
+        let sampled = if sampled_in_passing || !wants_table || exchange.is_some() {
             Some((0, 0))
         } else {
             guarded(stop, || sample_files(shared, sources, &partitions))
         };
         let read_end = join(reader);
         let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
+        let exchanged = Exchanged {
+            sent: guarded(stop, || {
+                stop.check()?;
+                exchange.map_or(Ok(Fingerprint::default()), |exchange| exchange.end(shared))
+            }),
+            senders: senders.into_iter().flatten().map(join).collect(),
+            receivers: receivers.into_iter().flatten().map(join).collect(),
+        };
         // What has to be evicted to make room for sorting is written by the spiller too.
         let ended = guarded(stop, || {
             stop.check()?;
             partitions.finish()
         });
         spills.close();
-        (read_end, worker_ends, join(spiller), sampled, ended)
+        (
+            read_end,
+            worker_ends,
+            exchanged,
+            join(spiller),
+            sampled,
+            ended,
+        )
     });
     stop.check()?;
 
@@ -184,6 +219,18 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         seen.input.merge(&one.input);
         seen.mapped.merge(&one.mapped);
     }
+    // What went to other nodes is theirs, and what came from them is ours.
+    let sent = exchanged.sent.expect("no error was seen");
+    let mut fingerprint = seen.mapped.without(&sent);
+    for end in exchanged.senders {
+        let ((), meter) = end.expect("no error was seen");
+        metrics.merge(&meter.until(end_ns));
+    }
+    for end in exchanged.receivers {
+        let (one, meter) = end.expect("no error was seen");
+        metrics.merge(&meter.until(end_ns));
+        fingerprint.merge(&one.input);
+    }
     metrics.merge(&spill_end.expect("no error was seen").until(end_ns));
     let (sample_bytes, sample_ns) = sampled.expect("no error was seen");
     let (units, mut counts) = ended.expect("no error was seen");
@@ -197,10 +244,17 @@ pub fn distribute(shared: &Shared<'_>, sources: &[Source]) -> Result<Distributed
         sample_bytes,
         sample_ns,
         input: seen.input,
-        fingerprint: seen.mapped,
+        fingerprint,
         counts,
         metrics,
     })
+}
+
+/// How the threads between nodes ended.
+struct Exchanged {
+    sent: Option<Fingerprint>,
+    senders: Vec<Option<((), Finished)>>,
+    receivers: Vec<Option<(Seen, Finished)>>,
 }
 
 /// Runs a thread's work. Its error, or its panic, ends the whole job, so that every other thread ends too.
@@ -223,17 +277,11 @@ fn work(
     shared: &Shared<'_>,
     chunks: &Queue<Chunk>,
     partitions: &Partitions<'_>,
+    exchange: Option<&Exchange<'_>>,
     meter: &mut Meter<'_>,
 ) -> Result<Seen> {
     let table = partitions.table();
-    let mut worker = Worker {
-        shared,
-        partitions,
-        offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
-        scratch: Scratch::default(),
-        made: Records::new(shared.job.format, shared.plan.mapped_bytes_max),
-        seen: Seen::default(),
-    };
+    let mut worker = Worker::new(shared, partitions, exchange, Stage::Cut);
     loop {
         let chunk = chunks.pop();
         meter.lap(Stage::Cut, State::Input);
@@ -262,16 +310,42 @@ fn work(
     }
 }
 
-struct Worker<'a> {
+/// Cuts, maps and partitions.
+pub struct Worker<'a> {
     shared: &'a Shared<'a>,
     partitions: &'a Partitions<'a>,
+    /// Where records of other nodes go.
+    exchange: Option<&'a Exchange<'a>>,
+    /// What cutting counts as: what other nodes sent has been counted before.
+    cuts: Stage,
     offsets: Vec<u32>,
     scratch: Scratch,
     made: Records,
-    seen: Seen,
+    /// What it has seen.
+    pub seen: Seen,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    /// One that has not seen anything and whose cutting counts as `cuts`. Without an `exchange`, records of other nodes
+    /// are an error.
+    pub fn new(
+        shared: &'a Shared<'_>,
+        partitions: &'a Partitions<'_>,
+        exchange: Option<&'a Exchange<'_>>,
+        cuts: Stage,
+    ) -> Self {
+        Self {
+            shared,
+            partitions,
+            exchange,
+            cuts,
+            offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
+            scratch: Scratch::default(),
+            made: Records::new(shared.job.format, shared.plan.mapped_bytes_max),
+            seen: Seen::default(),
+        }
+    }
+
     /// Distributes a record that the reader put into a body.
     fn long(
         &mut self,
@@ -302,7 +376,7 @@ impl Worker<'_> {
     }
 
     /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only.
-    fn records(
+    pub fn records(
         &mut self,
         table: Option<&Table>,
         chunk: u64,
@@ -325,24 +399,22 @@ impl Worker<'_> {
             from = *batch.offsets.last().expect("a batch has an end") as usize;
             let cut_out = batch.fingerprint;
             self.seen.input.merge(&cut_out);
-            count(meter, Stage::Cut, &cut_out, &cut_out);
-            meter.lap(Stage::Cut, State::Work);
+            if self.cuts == Stage::Cut {
+                count(meter, Stage::Cut, &cut_out, &cut_out);
+            }
+            meter.lap(self.cuts, State::Work);
             let Some(table) = table else { continue };
             let batch = border::batch(self.shared.job, Border::Map, batch);
             let batch = map(batch, self.shared.job.map.as_ref(), &mut self.made, key)?;
             self.seen.mapped.merge(&batch.fingerprint);
-            count(meter, Stage::Map, &cut_out, &batch.fingerprint);
-            meter.lap(Stage::Map, State::Work);
+            if self.cuts == Stage::Cut {
+                count(meter, Stage::Map, &cut_out, &batch.fingerprint);
+                meter.lap(Stage::Map, State::Work);
+            }
             let batch = border::batch(self.shared.job, Border::Partition, batch);
             partition(&plan.order, table, &batch, &mut self.scratch);
-            append(
-                self.partitions,
-                &plan.order,
-                table,
-                &batch,
-                &mut self.scratch,
-                meter,
-            )?;
+            let ends = (self.partitions, self.exchange);
+            append(self.shared, ends, table, &batch, &mut self.scratch, meter)?;
             count(
                 meter,
                 Stage::Partition,
@@ -355,19 +427,11 @@ impl Worker<'_> {
     }
 }
 
-fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
-    let totals = meter.stage(stage);
-    totals.bytes_in += before.bytes;
-    totals.records_in += before.records;
-    totals.bytes_out += after.bytes;
-    totals.records_out += after.records;
-}
-
-/// Appends each slot's records to the partition that owns it; workers begin at different slots, so that
-/// they seldom meet.
+/// Appends each slot's records to the partition, or sends them to the node, that owns it; workers begin at different
+/// slots, so that they seldom meet.
 fn append(
-    partitions: &Partitions<'_>,
-    order: &crate::order::Order,
+    shared: &Shared<'_>,
+    (partitions, exchange): (&Partitions<'_>, Option<&Exchange<'_>>),
     table: &Table,
     batch: &Batch<'_>,
     scratch: &mut Scratch,
@@ -383,27 +447,56 @@ fn append(
         let owner = table.owner(slot);
         let (rows, spare) = scratch.rows_and_spare();
         let rows = &rows[range];
-        if partitions.append(owner, batch, rows, spare, meter)? {
-            partitions.divide(order, owner, batch, rows);
+        if let Some(node) = node_of(owner) {
+            let exchange = exchange.ok_or_else(|| strayed(node))?;
+            exchange.put(node, shared, batch, rows, meter)?;
+        } else if partitions.append(owner, batch, rows, spare, meter)? {
+            partitions.divide(&shared.plan.order, owner, batch, rows);
         }
     }
     Ok(())
 }
 
-/// Draws keys from places all over the files, reads in flight together, and begins the partitions.
+/// The error of records that another node sent here and that are node `node`'s.
+fn strayed(node: u32) -> Error {
+    let cause = format!("records came that belong to node {node}");
+    Error::new(ErrorKind::Corrupt, "receiving records", cause)
+}
+
+fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
+    let totals = meter.stage(stage);
+    totals.bytes_in += before.bytes;
+    totals.records_in += before.records;
+    totals.bytes_out += after.bytes;
+    totals.records_out += after.records;
+}
+
+/// Samples the files and begins the partitions. Answers the bytes read and the time it took.
 fn sample_files(
     shared: &Shared<'_>,
     sources: &[Source],
     partitions: &Partitions<'_>,
 ) -> Result<(u64, u64)> {
-    let Shared { plan, os, .. } = *shared;
-    let began_ns = os.now_ns();
+    let began_ns = shared.os.now_ns();
     if !wants_sample(shared) {
         begin(shared, partitions, Sample::default());
         return Ok((0, 0));
     }
-    let wrong =
-        |error: std::io::Error| Error::io("sampling the input", &sources[0].file.path, &error);
+    let (sample, bytes) = draw_sample(shared, sources)?;
+    begin(shared, partitions, sample);
+    Ok((bytes, shared.os.now_ns() - began_ns))
+}
+
+/// Draws keys from places all over the files, reads in flight together. Answers the bytes read, too.
+///
+/// # Errors
+/// A read that failed.
+pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<(Sample, u64)> {
+    let Shared { plan, os, .. } = *shared;
+    let Some(first) = sources.first() else {
+        return Ok((Sample::default(), 0));
+    };
+    let wrong = |error: std::io::Error| Error::io("sampling the input", &first.file.path, &error);
     let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, 32);
     let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
     let mut ring = os.ring(depth).map_err(wrong)?;
@@ -443,8 +536,7 @@ fn sample_files(
             &done.op.buffer[..whole],
         );
     }
-    begin(shared, partitions, sample);
-    Ok((bytes, os.now_ns() - began_ns))
+    Ok((sample, bytes))
 }
 
 /// How many boundaries the sample has to find.

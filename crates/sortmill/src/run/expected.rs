@@ -42,7 +42,8 @@ pub fn before(
     // What a function makes of the records is not known before.
     let mapped = |bytes: Option<u64>| bytes.filter(|_| job.map.is_none());
     let reduced = |bytes: Option<u64>| mapped(bytes).filter(|_| job.reduce.is_none());
-    let spilled = mapped(plan.temp_bytes);
+    let nodes = u64::from(plan.node_count());
+    let spilled = mapped(plan.temp_bytes).map(|bytes| bytes * nodes);
     progress.expect(Phase::Distribute, plan.input_bytes, spilled);
     if job.reaches(Stage::Load) {
         let written = match output {
@@ -129,6 +130,18 @@ pub fn sort(
         progress.expect(Phase::Verify, written, Some(0));
     }
     progress.enter(Phase::Sort, shared.os);
+}
+
+/// Begins the phase `sort` of several nodes, which together spilled and have so many bytes.
+pub fn on_nodes(job: &Job, os: &dyn Os, spilled_bytes: u64, bytes: u64, verifies: bool) {
+    let Some(progress) = &job.progress else {
+        return;
+    };
+    progress.expect(Phase::Sort, Some(spilled_bytes), Some(align_up(bytes)));
+    if verifies {
+        progress.expect(Phase::Verify, Some(bytes), Some(0));
+    }
+    progress.enter(Phase::Sort, os);
 }
 
 fn disk_bytes<'a>(blocks: impl Iterator<Item = &'a Block>) -> u64 {

@@ -33,6 +33,7 @@ pub fn merge_unit(
         pool: &phase.shared.block_pool,
         stop,
         job: phase.shared.number,
+        node: plan.node(),
         run_count: &phase.run_count,
         bodies: phase.body_reader(),
         written_bytes: 0,

@@ -5,16 +5,22 @@
 
 mod border;
 mod distribute;
+mod exchange;
 mod expected;
 mod judge;
+mod local;
 mod long;
 mod merging;
+mod node;
 mod parts;
 mod probe;
+mod proof;
 mod relocate;
 mod room;
 mod sorting;
 mod until;
+
+pub use node::node;
 
 use std::path::{Path, PathBuf};
 
@@ -23,9 +29,9 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{Os, Pool};
 
 use crate::chunks::Extent;
+use crate::cluster;
 use crate::commit::{NewFolder, Target as NewFile, Uncommitted, UncommittedFolder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, Output};
 use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
@@ -37,10 +43,11 @@ use crate::progress;
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, PartSizes, Phase, Report};
 use crate::run::judge::Judged;
+use crate::run::proof::{check_input, compare};
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
 use crate::spread::TempFolder;
-use crate::stage::read::{ReadTotals, Source, devices, sample_records};
+use crate::stage::read::{Source, devices, sample_records};
 use crate::stage::write::{PartFiles, Target};
 use crate::table::uniform_keys;
 use crate::temp::{Unfinished, clean_up};
@@ -82,8 +89,12 @@ enum Where {
 /// Inputs that cannot be read, a key that does not suit, too little memory.
 pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     until::check_stage(job)?;
+    cluster::check(job)?;
     let sources = open_inputs(os, &job.inputs)?;
     let mut output = find_output(job, os)?;
+    if job.on.is_some() {
+        local::check_files(&sources, &output)?;
+    }
     let inputs = Inputs {
         extents: extents(&sources),
         record_bytes_mean: mean_record_bytes(job, os, &sources)?,
@@ -290,12 +301,15 @@ pub fn sort(job: &Job, os: &dyn Os, stop: &Stop) -> Result<Report> {
 /// As [`sort`].
 pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
     let mut needed = Needed {
-        temp_bytes: prepared.plan.temp_bytes.unwrap_or(0),
+        temp_bytes: prepared.plan.temp_bytes.unwrap_or(0) * u64::from(prepared.plan.node_count()),
         output_bytes: (prepared.plan.shared_bytes)
             .or(prepared.plan.input_bytes)
             .unwrap_or(0),
     };
-    let result = sort_inner(job, prepared, os, stop, &mut needed);
+    let result = match &job.on {
+        None => sort_inner(job, prepared, os, stop, &mut needed),
+        Some(on) => local::sort(on, job, prepared, os, stop),
+    };
     // Whoever noticed the end of the job last must not hide why it ended.
     match result {
         Err(error) => {
@@ -388,35 +402,13 @@ fn sort_inner(
         let regions = Regions::new(input_bytes, plan.block_bytes);
         temps.lie_in_output(Arc::clone(file), regions);
     }
-    let map_memory = |error: std::io::Error| {
-        Error::new(
-            ErrorKind::Memory,
-            "mapping the job's memory",
-            error.to_string(),
-        )
-    };
-    let chunk_pool = Pool::new(plan.chunk_count, plan.chunk_buffer_bytes()).map_err(map_memory)?;
-    let block_pool = Pool::new(plan.block_count, plan.block_bytes).map_err(map_memory)?;
-    for pool in [&chunk_pool, &block_pool] {
-        let pool = pool.clone();
-        stop.on_stop(move || pool.close());
-    }
-    let shared = Shared {
-        job,
-        plan: &plan,
-        os,
-        stop,
-        number,
-        chunk_pool,
-        block_pool,
-        temps: &temps,
-        cut_keys: cut_keys.as_ref(),
-        began_ns,
-    };
+    let mut shared = Shared::new(job, &plan, os, stop, number, &temps)?;
+    shared.cut_keys = cut_keys.as_ref();
+    shared.began_ns = began_ns;
 
     let prepared_ns = os.now_ns();
     expected::enter(job, progress::Phase::Distribute, os);
-    let distributed = distribute::distribute(&shared, &sources);
+    let distributed = distribute::distribute(&shared, &sources, None);
     needed.temp_bytes = needed.temp_bytes.max(temps.given_bytes());
     let distributed = distributed?;
     needed.output_bytes = plan.shared_bytes.unwrap_or(distributed.fingerprint.bytes);
@@ -430,6 +422,7 @@ fn sort_inner(
             &distributed.fingerprint,
             target.as_ref(),
             cuts,
+            None,
         ),
         false => Ok(Sorted::nothing(&distributed.units)),
     };
@@ -555,6 +548,7 @@ fn sort_inner(
         memory: shared.memory(usage.resident_bytes_peak),
         partitions: sorted.partitions(&distributed.counts),
         parts: sorted.parts.as_deref().map(PartSizes::of),
+        nodes: Vec::new(),
         fingerprints: Fingerprints {
             input: distributed.input,
             distributed: distributed.fingerprint,
@@ -660,6 +654,40 @@ pub struct Shared<'a> {
     began_ns: u64,
 }
 
+impl<'a> Shared<'a> {
+    /// What both phases work with, its memory mapped.
+    fn new(
+        job: &'a Job,
+        plan: &'a Plan,
+        os: &'a dyn Os,
+        stop: &'a Stop,
+        number: u64,
+        temps: &'a Temps<'a>,
+    ) -> Result<Self> {
+        let map = |count, bytes| {
+            let pool = Pool::new(count, bytes).map_err(|error| {
+                let doing = "mapping the job's memory";
+                Error::new(ErrorKind::Memory, doing, error.to_string())
+            })?;
+            let closed = pool.clone();
+            stop.on_stop(move || closed.close());
+            Ok(pool)
+        };
+        Ok(Self {
+            job,
+            plan,
+            os,
+            stop,
+            number,
+            chunk_pool: map(plan.chunk_count, plan.chunk_buffer_bytes())?,
+            block_pool: map(plan.block_count, plan.block_bytes)?,
+            temps,
+            cut_keys: None,
+            began_ns: os.now_ns(),
+        })
+    }
+}
+
 impl Shared<'_> {
     /// A meter for the thread `name` of a phase that began at `began_ns`.
     fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
@@ -692,47 +720,6 @@ impl Shared<'_> {
             holders,
         }
     }
-}
-
-/// Every byte of the inputs lies in a record that was cut out, but for newlines added and what was skipped.
-/// Of a job that ends before records are cut, in a chunk.
-fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
-    let expected = read.bytes + read.added_bytes - read.skipped_bytes;
-    let cut_bytes = match job.reaches(Stage::Cut) {
-        true => cut.bytes,
-        false => read.record_bytes,
-    };
-    if expected == cut_bytes && read.record_bytes == cut_bytes {
-        return Ok(());
-    }
-    let cause = format!(
-        "{} bytes were read and {} bytes of records were cut out of them",
-        text::count(expected),
-        text::count(cut_bytes)
-    );
-    Err(Error::new(
-        ErrorKind::Lost,
-        "proving that no record was lost",
-        cause,
-    ))
-}
-
-/// The proof: what came out of a hop is what went in.
-fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
-    if before == after {
-        return Ok(());
-    }
-    let cause = format!(
-        "{} records of {} bytes went in and {} of {} came out, or some were altered",
-        text::count(before.records),
-        text::count(before.bytes),
-        text::count(after.records),
-        text::count(after.bytes),
-    );
-    Err(
-        Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
-            .hint("This is a fault of sortmill or of this machine's memory. No output was made."),
-    )
 }
 
 fn direct_io(sources: &[Source], target: Option<&Target>) -> crate::report::DirectIo {

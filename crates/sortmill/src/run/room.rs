@@ -26,7 +26,8 @@ pub fn device(os: &dyn Os, path: &Path) -> Option<u64> {
 pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temps: &[PathBuf]) -> bool {
     let unchanged = job.map.is_none() && job.reduce.is_none();
     match (output, temps) {
-        (Where::NewFile(new_file), [temp]) if unchanged && !job.temp_apart => {
+        // Where a node's range will lie is known when its temporary data have been written.
+        (Where::NewFile(new_file), [temp]) if unchanged && !job.temp_apart && job.on.is_none() => {
             let temp = device(os, temp);
             temp.is_some() && temp == device(os, new_file.folder())
         }
@@ -131,6 +132,7 @@ pub fn check_space(
     let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
         return Ok(());
     };
+    let temp_bytes = temp_bytes * u64::from(plan.node_count());
     // Files end in the middle of a block, half of one on average.
     let output_bytes = input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2;
     let mut wanted = Vec::new();

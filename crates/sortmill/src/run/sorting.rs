@@ -19,6 +19,7 @@ use super::parts::{InParts, Piece, put_sorted};
 use super::until::{discard, received_bytes};
 use super::{Shared, border, expected, relocate};
 use crate::bodies::{Bodies, BodyReader, Means};
+use crate::cluster::message::Place;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Reducer;
@@ -59,6 +60,8 @@ pub struct Sorted {
     merged: u64,
     /// The files of the output, if it has several.
     pub parts: Option<Vec<Part>>,
+    /// Pieces of blocks that other nodes write to, too, and where in the output they belong.
+    pub edges: Vec<(u64, Vec<u8>)>,
     pub metrics: Metrics,
 }
 
@@ -130,7 +133,8 @@ pub struct Phase<'a> {
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
 }
 
-/// Sorts `units` into `target`, in parts if there are `cuts`; without one, what comes to the writer is dropped.
+/// Sorts `units` into `target`, in parts if there are `cuts`, or from `place` on if others write before and behind it;
+/// without a target, what comes to the writer is dropped.
 ///
 /// # Errors
 /// The first of any thread.
@@ -140,6 +144,7 @@ pub fn sort(
     distributed: &Fingerprint,
     target: Option<&Target>,
     cuts: Option<Cuts>,
+    place: Option<Place>,
 ) -> Result<Sorted> {
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
@@ -163,7 +168,8 @@ pub fn sort(
         target,
     );
     relocate::relocate(shared, &mut units, &moves)?;
-    let places = Places::new(unit_count, lead.needs);
+    let from = place.map_or(0, |place| place.from);
+    let places = Places::new(unit_count, from, lead.needs);
     let parts = cuts.map(|cuts| InParts::new(cuts, unit_count));
     {
         let (loaded, blocks, places) = (loaded.clone(), blocks.clone(), places.clone());
@@ -182,7 +188,10 @@ pub fn sort(
         pool: &shared.chunk_pool,
         blocks: &blocks,
         seams: Seams::default(),
-        total: parts.is_none().then_some(distributed.bytes),
+        total: match place {
+            Some(place) => Some(place.file_bytes),
+            None => parts.is_none().then_some(distributed.bytes),
+        },
         stop,
     };
     let phase = Phase {
@@ -258,8 +267,13 @@ pub fn sort(
     metrics.merge(&write_meter.until(end_ns));
     let pieces = std::mem::take(&mut done.pieces);
     let files = phase.parts.map(|parts| parts.files(pieces)).transpose()?;
+    let edges = place.map(|place| {
+        let range = place.from..place.from + done.written.bytes;
+        phase.output.seams.take_edges(&range)
+    });
     Ok(Sorted {
         parts: files,
+        edges: edges.unwrap_or_default(),
         gathered: done.gathered,
         written: done.written,
         written_bytes,

@@ -9,7 +9,7 @@ use crate::partitions::Unit;
 use crate::queue::{Queue, Stop};
 use crate::report::Phase;
 
-use super::compare;
+use super::proof::compare;
 
 /// Refuses a stage after which no job can end, and to verify the output that such a job does not make.
 ///

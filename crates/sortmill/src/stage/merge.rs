@@ -44,6 +44,8 @@ pub struct Device<'a> {
     pub stop: &'a Stop,
     /// The job's number, for headers.
     pub job: u64,
+    /// This node's.
+    pub node: u32,
     /// How many runs the job has written, over all its partitions.
     pub run_count: &'a AtomicU32,
     /// Bytes written and read, for the report.
@@ -240,7 +242,7 @@ impl RunWriter {
         let header = Header {
             job: device.job,
             attempt: 0,
-            node: 0,
+            node: device.node,
             partition: RUN + self.number,
             sequence: self.run.blocks.len() as u32,
             record_count: open.records(),

@@ -8,6 +8,8 @@
 //! Files on several devices are read side by side, each device's in order, so that all devices are busy. Chunks are
 //! numbered as if they were read one after the other.
 
+mod share;
+
 use std::collections::VecDeque;
 
 use sortmill_io::os::{Access, Kind, Meta};
@@ -23,6 +25,8 @@ use crate::metrics::{Meter, Stage, State};
 use crate::order::{Begun, Format, KV_HEADER_BYTES, Order};
 use crate::plan::Plan;
 use crate::queue::{Queue, Stop};
+
+pub use share::{Left, Share};
 
 const DOING: &str = "reading the input";
 
@@ -166,6 +170,8 @@ pub struct Reader<'a> {
     pub as_of_start: bool,
     /// How many bad records may be skipped.
     pub skip_bad: u64,
+    /// Read these chunks only; `None` is all of them.
+    pub share: Option<Share<'a>>,
     /// Who looks at chunks on their way.
     pub watcher: Option<&'a mut dyn Watcher>,
     /// Where records go that outgrow the room in front of a chunk.
@@ -193,7 +199,7 @@ pub struct ReadTotals {
 }
 
 /// So many skipped records are told one by one.
-const SKIPPED_TOLD_MAX: usize = 100;
+pub const SKIPPED_TOLD_MAX: usize = 100;
 
 /// Reads everything and closes the queue.
 ///
@@ -213,7 +219,9 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
         reader,
         meter,
     };
+    run.begin_share()?;
     run.read_all()?;
+    run.end_share()?;
     for source in run.reader.sources {
         source.check_unchanged(run.reader.os, run.reader.as_of_start)?;
     }
@@ -228,6 +236,10 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
 fn lanes(reader: &Reader<'_>) -> Vec<Lane> {
     let plan = reader.plan;
     let extents: Vec<Extent> = reader.sources.iter().map(Source::extent).collect();
+    if let Some(share) = &reader.share {
+        let share = Chunks::share(&extents, plan.chunk_bytes as u64, share.chunks.clone());
+        return vec![Lane::new(share, plan.chunk_count)];
+    }
     let devices = match reader.side_by_side {
         true => devices(reader.sources),
         false => Vec::new(),
@@ -400,20 +412,25 @@ impl Run<'_, '_, '_> {
         let moved = done
             .result
             .map_err(|error| Error::io(DOING, path, &error).offset(assignment.offset))?;
+        let assignment = *assignment;
+        *landed = Some(done.op.buffer);
         if (moved as u64) < assignment.bytes {
-            let end = assignment.offset + moved as u64;
-            let cause = format!(
-                "the file ends here now, and had {} bytes at the start",
-                self.reader.sources[assignment.input].meta.bytes
-            );
-            return Err(Error::new(ErrorKind::Changed, DOING, cause)
-                .at(path)
-                .offset(end));
+            return Err(self.shortened(assignment.input, assignment.offset + moved as u64));
         }
         self.totals.device_bytes += moved as u64;
         self.meter.read(assignment.bytes);
-        *landed = Some(done.op.buffer);
         Ok(())
+    }
+
+    /// The error of an input that ends at `offset` now.
+    fn shortened(&self, input: usize, offset: u64) -> Error {
+        let source = &self.reader.sources[input];
+        let cause = format!(
+            "the file ends here now, and had {} bytes at the start",
+            source.meta.bytes
+        );
+        let error = Error::new(ErrorKind::Changed, DOING, cause);
+        error.at(&source.file.path).offset(offset)
     }
 
     fn hand_on_landed(&mut self) -> Result<()> {

@@ -8,6 +8,7 @@
 mod parts;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use sortmill_io::sync::{Arc, Mutex, lock};
 use sortmill_io::{ALIGN_BYTES, Buffer, File, Op, OpKind, Os, Pool, Ring, align_down, align_up};
@@ -80,6 +81,24 @@ impl Seams {
             0 => Ok(None),
             wanted => self.change(part, start, |seam| seam.wanted = wanted),
         }
+    }
+
+    /// Takes what this process, which wrote `range` of the one file, put into blocks that others write to as well:
+    /// the pieces, and where they belong.
+    #[must_use]
+    pub fn take_edges(&self, range: &Range<u64>) -> Vec<(u64, Vec<u8>)> {
+        let left = std::mem::take(&mut *lock(&self.blocks)).into_iter();
+        let mut edges: Vec<_> = left
+            .map(|((_, start), seam)| {
+                let from = start.max(range.start);
+                let to = (start + ALIGN_BYTES as u64).min(range.end);
+                let piece = (from - start) as usize..(to - start) as usize;
+                assert_eq!(seam.filled, piece.len(), "a seam between units was left");
+                (from, seam.bytes[piece].to_vec())
+            })
+            .collect();
+        edges.sort_unstable();
+        edges
     }
 
     fn change(

@@ -4,6 +4,8 @@
 mod check;
 #[cfg(feature = "shuttle")]
 mod check_schedules;
+#[cfg(not(feature = "shuttle"))]
+mod cluster;
 mod disk;
 #[cfg(not(feature = "shuttle"))]
 mod doctor;

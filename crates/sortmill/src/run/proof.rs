@@ -1,0 +1,49 @@
+//! The proof that no record was lost or doubled: what came out of each hop is what went in.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::job::Job;
+use crate::metrics::Stage;
+use crate::stage::read::ReadTotals;
+use crate::text;
+
+/// Every byte of the inputs lies in a record that was cut out, but for newlines added and what was skipped.
+/// Of a job that ends before records are cut, in a chunk.
+pub fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
+    let expected = read.bytes + read.added_bytes - read.skipped_bytes;
+    let cut_bytes = match job.reaches(Stage::Cut) {
+        true => cut.bytes,
+        false => read.record_bytes,
+    };
+    if expected == cut_bytes && read.record_bytes == cut_bytes {
+        return Ok(());
+    }
+    let cause = format!(
+        "{} bytes were read and {} bytes of records were cut out of them",
+        text::count(expected),
+        text::count(cut_bytes)
+    );
+    Err(Error::new(
+        ErrorKind::Lost,
+        "proving that no record was lost",
+        cause,
+    ))
+}
+
+/// The proof: what came out of a hop is what went in.
+pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
+    if before == after {
+        return Ok(());
+    }
+    let cause = format!(
+        "{} records of {} bytes went in and {} of {} came out, or some were altered",
+        text::count(before.records),
+        text::count(before.bytes),
+        text::count(after.records),
+        text::count(after.bytes),
+    );
+    Err(
+        Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
+            .hint("This is a fault of sortmill or of this machine's memory. No output was made."),
+    )
+}
