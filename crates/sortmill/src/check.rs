@@ -245,7 +245,7 @@ impl Walk<'_> {
             checksum: self.checksum,
             chunks: Queue::new(plan.chunk_count),
             taken: Mutex::new(0),
-            turns: Places::new(0, Vec::new()),
+            turns: Places::new(0, Vec::new(), 0),
             row: Mutex::new(row),
         };
         stop.on_stop({

@@ -20,7 +20,7 @@ struct Shared {
 struct State {
     /// Sizes of units, as far as they are known.
     sizes: Vec<Option<u64>>,
-    /// Units whose sizes and those of all below are known, and their sum.
+    /// Units whose sizes and those of all below are known, and where the next one begins.
     known: usize,
     sum: u64,
     /// The unit whose turn it is.
@@ -33,15 +33,16 @@ struct State {
 }
 
 impl Places {
-    /// `count` units of unknown size; each waits until unit `needs` of it is loaded, where that is said.
+    /// `count` units of unknown size, the first of which begins at `base`; each waits until unit `needs` of it is
+    /// loaded, where that is said.
     #[must_use]
-    pub fn new(count: usize, needs: Vec<usize>) -> Self {
+    pub fn new(count: usize, needs: Vec<usize>, base: u64) -> Self {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
                     sizes: vec![None; count],
                     known: 0,
-                    sum: 0,
+                    sum: base,
                     turn: 0,
                     loaded: 0,
                     needs,

@@ -154,6 +154,9 @@ pub struct Plan {
     /// How many files the output has, as far as that can be foreseen; absent where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_count: Option<u64>,
+    /// Look whether the input is in order already: then one pass is enough.
+    #[serde(default)]
+    pub looks_for_order: bool,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
     /// Read the output again before it gets its name.
@@ -262,6 +265,7 @@ impl Plan {
             },
             disk: job.disk.clone(),
             part_count: None,
+            looks_for_order: false,
             equal_keys_meet: job.equal_keys_meet,
             verify: job.verify.unwrap_or(false),
             budget,

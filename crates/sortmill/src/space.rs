@@ -27,21 +27,24 @@ impl Regions {
     #[must_use]
     pub fn new(shares: &[u64], input_bytes: u64, block_bytes: usize) -> Self {
         let all = space_bytes(input_bytes, block_bytes);
-        let sum = u128::from(shares.iter().sum::<u64>().max(1));
-        let mut before = 0;
-        let mut place = |share: u64| {
-            before += share;
-            sortmill_io::align_down((u128::from(all) * u128::from(before) / sum) as u64)
-        };
-        let mut start = 0;
-        let regions = shares
-            .iter()
-            .map(|&share| {
-                let end = place(share);
-                (std::mem::replace(&mut start, end), end)
-            })
-            .collect();
-        Self { regions, tail: all }
+        Self {
+            regions: regions(shares, 0, all),
+            tail: all,
+        }
+    }
+
+    /// No regions yet: everything goes behind those that [`Regions::divide_rest`] makes.
+    #[must_use]
+    pub fn none(input_bytes: u64, block_bytes: usize) -> Self {
+        Self::new(&[], input_bytes, block_bytes)
+    }
+
+    /// Makes regions where there were [none](Regions::none), above `base`, below which the output has been written.
+    /// The share of a slot whose output has been written is 0.
+    pub fn divide_rest(&mut self, shares: &[u64], base: u64, input_bytes: u64, block_bytes: usize) {
+        assert!(self.regions.is_empty(), "no regions yet");
+        let all = space_bytes(input_bytes, block_bytes);
+        self.regions = regions(shares, sortmill_io::align_up(base).min(all), all);
     }
 
     /// A place for `bytes` in region `number`, or behind all regions.
@@ -56,6 +59,25 @@ impl Regions {
         self.tail += bytes;
         self.tail - bytes
     }
+}
+
+/// Regions from `start` to `end` that are as wide as `shares` say.
+fn regions(shares: &[u64], start: u64, end: u64) -> Vec<(u64, u64)> {
+    let sum = u128::from(shares.iter().sum::<u64>().max(1));
+    let mut before = 0;
+    let mut place = |share: u64| {
+        before += share;
+        let width = u128::from(end - start) * u128::from(before) / sum;
+        sortmill_io::align_down(start + width as u64)
+    };
+    let mut from = start;
+    shares
+        .iter()
+        .map(|&share| {
+            let to = place(share);
+            (std::mem::replace(&mut from, to), to)
+        })
+        .collect()
 }
 
 /// Bytes of all regions together: never less than the output, whose last line may get a newline.
@@ -81,12 +103,17 @@ pub struct Lead {
 }
 
 impl Lead {
-    /// Of `units` that are loaded in order into `block_count` blocks of memory; `is_merged` tells which are not
-    /// loaded but merged, alone.
+    /// Of `units` whose output begins at `base` and that are loaded in order into `block_count` blocks of memory;
+    /// `is_merged` tells which are not loaded but merged, alone.
     #[must_use]
-    pub fn new(units: &[Unit], block_count: usize, is_merged: impl Fn(&Unit) -> bool) -> Self {
+    pub fn new(
+        units: &[Unit],
+        base: u64,
+        block_count: usize,
+        is_merged: impl Fn(&Unit) -> bool,
+    ) -> Self {
         let count = units.len();
-        let ends = ends(units);
+        let ends = ends(units, base);
         let ahead = ahead(units, block_count, is_merged);
         // Unit v is written when at most those up to ahead[v] are loaded. Both rows rise.
         let mut move_below = vec![0; count];
@@ -119,9 +146,9 @@ impl Lead {
 
 /// Where the output of each unit ends at the latest, in whole aligned blocks. Units that share contents count them
 /// at the first of them.
-fn ends(units: &[Unit]) -> Vec<u64> {
+fn ends(units: &[Unit], base: u64) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();
-    let mut sum = 0;
+    let mut sum = base;
     units
         .iter()
         .map(|unit| {
@@ -264,13 +291,13 @@ mod tests {
             let merged = random.below(2 * count as u64) as usize;
             let merged_partition = merged as u32;
             let is_merged = |unit: &Unit| unit.contents[0].partition == merged_partition;
-            let lead = Lead::new(&units, block_count, is_merged);
+            let lead = Lead::new(&units, 0, block_count, is_merged);
             moved_cases += u64::from(lead.move_below.iter().any(|&below| below > 0));
             let on_disk = |number: usize| {
                 let below = lead.move_below[number];
                 disk_places(&units[number]).filter(move |&place| place >= below)
             };
-            let ends = ends(&units);
+            let ends = ends(&units, 0);
             let (mut loaded, mut held) = (0, 0);
             for written in 0..count {
                 while lead.needs[written] >= loaded {

@@ -123,6 +123,14 @@ impl<'a> Temp<'a> {
         *lock(&self.regions) = Some(regions);
     }
 
+    /// Gives the slots whose output has not been written their parts of the output's space above `base`, where
+    /// temporary data lie there.
+    pub fn divide_rest(&self, shares: &[u64], base: u64, input_bytes: u64, block_bytes: usize) {
+        if let Some(regions) = &mut *lock(&self.regions) {
+            regions.divide_rest(shares, base, input_bytes, block_bytes);
+        }
+    }
+
     /// The file with temporary data: one of its own, made if it is not there yet, or the output's.
     ///
     /// # Errors

@@ -7,12 +7,16 @@ mod border;
 mod distribute;
 mod expected;
 mod judge;
+mod ordered;
+mod origins;
 mod parts;
 mod probe;
 mod relocate;
 mod room;
+mod sampling;
 mod sorting;
 mod until;
+mod way;
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +37,7 @@ use crate::parts::{Cuts, PartCut, Parts};
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
-use crate::report::{Bytes, Fingerprints, PartSizes, Phase, Report};
+use crate::report::{Bytes, Fingerprints, PartSizes, Report};
 use crate::run::judge::Judged;
 use crate::run::sorting::Sorted;
 use crate::stage::read::{ReadTotals, Source, sample_records};
@@ -100,6 +104,8 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     if room::can_lie_in_output(job, os, &output, &temp) {
         plan.lie_in_output();
     }
+    let writes_file = matches!(output, Where::NewFile(_));
+    plan.looks_for_order = ordered::may_find(job, &plan, &sources, writes_file);
     Ok(Prepared {
         plan,
         temp,
@@ -413,25 +419,11 @@ fn sort_inner(
 
     let prepared_ns = os.now_ns();
     expected::enter(job, progress::Phase::Distribute, os);
-    let distributed = distribute::distribute(&shared, &sources);
+    let way = way::go(&shared, &sources, target.as_ref());
     needed.temp_bytes = needed.temp_bytes.max(temp.given());
-    let distributed = distributed?;
+    let way = way?;
+    let (distributed, sorted) = (&way.distributed, &way.sorted);
     needed.output_bytes = plan.shared_bytes.unwrap_or(distributed.fingerprint.bytes);
-    let cuts = cuts(job, cut_keys.clone(), distributed.fingerprint.bytes)?;
-    let distributed_ns = os.now_ns();
-    let usage_between = os.usage();
-    let sorted = match job.reaches(Stage::Load) {
-        true => sorting::sort(
-            &shared,
-            distributed.units,
-            &distributed.fingerprint,
-            target.as_ref(),
-            cuts,
-        ),
-        false => Ok(Sorted::nothing(&distributed.units)),
-    };
-    needed.temp_bytes = needed.temp_bytes.max(temp.given());
-    let sorted = sorted?;
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
     if job.reaches(Stage::Reduce) {
@@ -461,30 +453,12 @@ fn sort_inner(
         (Where::Parts(new_folder), Some(Target::Parts(_))) => {
             expected::enter(job, progress::Phase::Sync, os);
             let folder = uncommitted_folder.expect("it was made");
-            commit_parts(&shared, new_folder, folder, &sorted)?;
+            commit_parts(&shared, new_folder, folder, sorted)?;
         }
         _ => {}
     }
     let committed_ns = os.now_ns();
-    let usage = os.usage();
-    let phase =
-        |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
-    let mut phases = vec![
-        phase(
-            "distribute",
-            prepared_ns,
-            distributed_ns,
-            usage_between.cpu_ns - usage_before.cpu_ns,
-            &distributed.metrics,
-        ),
-        phase(
-            "sort",
-            distributed_ns,
-            sorted_ns,
-            usage.cpu_ns - usage_between.cpu_ns,
-            &sorted.metrics,
-        ),
-    ];
+    let mut phases = way.phases();
     until::keep_reached(job, &mut phases);
     let output_bytes = match job.until {
         None => sorted.written.bytes,
@@ -510,10 +484,6 @@ fn sort_inner(
     let usage = os.usage();
     if let Some(trace) = &job.trace {
         trace.phase("prepare", began_ns, prepared_ns);
-        trace.phase("distribute", prepared_ns, distributed_ns);
-        if job.reaches(Stage::Load) {
-            trace.phase("sort", distributed_ns, sorted_ns);
-        }
         trace.phase("commit", sorted_ns, ended_ns);
     }
     Ok(Report {
@@ -538,7 +508,7 @@ fn sort_inner(
             merge_extra: sorted.merge_written_bytes + sorted.merge_read_bytes,
             output_written: sorted.written_bytes,
             output: output_bytes,
-            lower_bound: plan.lower_bound_bytes(distributed.read.bytes, output_bytes),
+            lower_bound: way.lower_bound_bytes(&plan, output_bytes),
             kernel_read: usage.read_bytes - usage_before.read_bytes - judged.probe_usage.read_bytes,
             kernel_written: usage.write_bytes
                 - usage_before.write_bytes
@@ -564,6 +534,7 @@ fn sort_inner(
         plan,
         verdicts: judged.verdicts,
         probe_ns: judged.probe_ns,
+        order: way.order,
     })
 }
 

@@ -51,7 +51,9 @@ pub struct Sorted {
     pub merge_written_bytes: u64,
     pub merge_read_bytes: u64,
     /// Bytes of each unit.
-    sizes: Vec<u64>,
+    pub sizes: Vec<u64>,
+    /// What came out of each unit, in the order of units; of a job that gets as far as its output.
+    pub units: Vec<Fingerprint>,
     merged: u64,
     /// The files of the output, if it has several.
     pub parts: Option<Vec<Part>>,
@@ -65,6 +67,17 @@ impl Sorted {
             sizes: units.iter().map(received_bytes).collect(),
             ..Self::default()
         }
+    }
+
+    /// Adds what a later round did with other units. Which units there are is for the caller to know.
+    pub fn then(&mut self, later: &Self) {
+        self.written_bytes += later.written_bytes;
+        self.loaded_bytes += later.loaded_bytes;
+        self.moved_bytes += later.moved_bytes;
+        self.merge_written_bytes += later.merge_written_bytes;
+        self.merge_read_bytes += later.merge_read_bytes;
+        self.merged += later.merged;
+        self.metrics.then(&later.metrics);
     }
 
     /// Records, and their bytes, of the units that were laid out, merged ones included.
@@ -98,6 +111,8 @@ pub struct Done {
     gathered: Fingerprint,
     written: Fingerprint,
     sizes: Vec<u64>,
+    /// What came out of units, by their numbers.
+    units: Vec<(usize, Fingerprint)>,
     merged: u64,
     merge_written_bytes: u64,
     merge_read_bytes: u64,
@@ -121,14 +136,29 @@ pub struct Phase<'a> {
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
 }
 
-/// Sorts `units` into `target`, in parts if there are `cuts`; without one, what comes to the writer is dropped.
+/// Where in the output the units of one round go.
+pub struct Span<'a> {
+    /// Where the first one begins.
+    pub base: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// Bytes of the whole output, where they are known and it is one file.
+    pub total: Option<u64>,
+    /// Blocks that they share with units of other rounds.
+    pub seams: &'a Seams,
+    /// There is no other round.
+    pub is_all: bool,
+}
+
+/// Sorts `units` into their span of `target`, in parts if there are `cuts`; without one, what comes to the writer is
+/// dropped.
 ///
 /// # Errors
 /// The first of any thread.
 pub fn sort(
     shared: &Shared<'_>,
     mut units: Vec<Unit>,
-    distributed: &Fingerprint,
+    span: &Span<'_>,
     target: Option<&Target>,
     cuts: Option<Cuts>,
 ) -> Result<Sorted> {
@@ -138,14 +168,18 @@ pub fn sort(
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
     let lead = match shared.temp.lies_in_output() {
-        true => Lead::new(&units, plan.block_count, |unit| is_too_large(shared, unit)),
+        true => Lead::new(&units, span.base, plan.block_count, |unit| {
+            is_too_large(shared, unit)
+        }),
         false => Lead::default(),
     };
     let moves = relocate::moves(shared, &units, &lead.move_below);
     let moved_bytes = relocate::moved_bytes(&moves);
-    expected::sort(shared, &units, distributed.bytes, moved_bytes, target);
+    if span.is_all {
+        expected::sort(shared, &units, span.bytes, moved_bytes, target);
+    }
     relocate::relocate(shared, &mut units, &moves)?;
-    let places = Places::new(unit_count, lead.needs);
+    let places = Places::new(unit_count, lead.needs, span.base);
     let parts = cuts.map(|cuts| InParts::new(cuts, unit_count));
     {
         let (loaded, blocks, places) = (loaded.clone(), blocks.clone(), places.clone());
@@ -168,8 +202,8 @@ pub fn sort(
     let output = Output {
         pool: &shared.chunk_pool,
         blocks: &blocks,
-        seams: Seams::default(),
-        total: parts.is_none().then_some(distributed.bytes),
+        seams: span.seams,
+        total: span.total,
         stop,
     };
     let phase = Phase {
@@ -191,7 +225,7 @@ pub fn sort(
                 drop(file);
                 // The probe of a long job writes to it; some of the job is still to come.
                 let so_far_ns = os.now_ns() - shared.began_ns;
-                if !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
+                if span.is_all && !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
                     shared.temp.remove_spill();
                 }
                 meter.lap(Stage::Load, State::Work);
@@ -240,6 +274,7 @@ pub fn sort(
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
     let pieces = std::mem::take(&mut done.pieces);
+    done.units.sort_unstable_by_key(|&(number, _)| number);
     let files = phase.parts.map(|parts| parts.files(pieces)).transpose()?;
     Ok(Sorted {
         parts: files,
@@ -251,6 +286,7 @@ pub fn sort(
         merge_read_bytes: done.merge_read_bytes,
         moved_bytes,
         sizes: done.sizes,
+        units: done.units.into_iter().map(|(_, unit)| unit).collect(),
         merged: done.merged,
         metrics,
     })
@@ -261,6 +297,7 @@ impl Done {
         self.gathered.merge(&other.gathered);
         self.written.merge(&other.written);
         self.sizes.extend(other.sizes);
+        self.units.extend(other.units);
         self.merged += other.merged;
         self.merge_written_bytes += other.merge_written_bytes;
         self.merge_read_bytes += other.merge_read_bytes;
@@ -503,7 +540,8 @@ impl<'a> Phase<'a> {
             }
             let mut kept = sortmill_io::sync::lock(&self.sink);
             let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
-            self.put_records(sink, meter, done, give)?;
+            let unit = self.put_records(sink, meter, done, give)?;
+            done.units.push((number, unit));
             drop(kept);
             self.places.end_turn();
             return Ok(());
@@ -512,7 +550,8 @@ impl<'a> Phase<'a> {
         meter.lap(Stage::Reduce, State::Output);
         let offset = offset.ok_or_else(|| self.shared.stop.error())?;
         let mut sink = Sink::new(self.output, offset);
-        self.put_records(&mut sink, meter, done, give)?;
+        let unit = self.put_records(&mut sink, meter, done, give)?;
+        done.units.push((number, unit));
         if sink.bytes != bytes {
             return Err(crate::stage::reduce::out_of_order());
         }

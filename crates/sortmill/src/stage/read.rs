@@ -5,13 +5,15 @@
 //! record is contiguous and only these fragments are copied (CD 2.2.1). A record's chunk is the one it
 //! ends in. The chunk's memory belongs to whoever takes it from the queue.
 
+mod apart;
+
 use std::collections::BTreeMap;
 
 use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::sync::Arc;
 use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
-use crate::batch::{Chunk, Long};
+use crate::batch::{Chunk, Goes, Long};
 use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
@@ -19,6 +21,8 @@ use crate::metrics::{Meter, Stage, State};
 use crate::order::{Begun, Format, KV_HEADER_BYTES, Order};
 use crate::plan::Plan;
 use crate::queue::{Queue, Stop};
+
+pub use apart::{ApartReader, Part, read_apart};
 
 const DOING: &str = "reading the input";
 
@@ -120,7 +124,7 @@ impl Source {
 }
 
 /// Looks at each chunk before it is handed on: how a stream is sampled.
-pub trait Watcher {
+pub trait Watcher: Send {
     /// Sees a chunk's records.
     fn see(&mut self, chunk: &Chunk);
     /// The reader is about to wait for memory, or has come to the end.
@@ -459,6 +463,7 @@ impl Run<'_, '_, '_> {
             buffer,
             records,
             long,
+            goes: Goes::ByKey,
         })
     }
 

@@ -7,6 +7,7 @@ mod functions;
 pub(crate) mod inputs;
 mod kv;
 mod oracle;
+mod order;
 mod parts;
 mod progress;
 mod report;
