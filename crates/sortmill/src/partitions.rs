@@ -629,7 +629,8 @@ impl<'a> Partitions<'a> {
             let is_in_memory = |block: &&Block| matches!(block.whereabouts, Whereabouts::Memory(_));
             (
                 state.blocks.len(),
-                state.blocks.iter().filter(is_in_memory).count() + usize::from(state.open.is_some()),
+                state.blocks.iter().filter(is_in_memory).count()
+                    + usize::from(state.open.is_some()),
             )
         };
         let unit_blocks = |id: &u32| -> usize {

@@ -152,7 +152,9 @@ mod tests {
     fn random_keys_are_many_pieces() {
         let mut state = 7_u64;
         let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             Some((state >> 33).to_be_bytes().to_vec())
         };
         let keys: Vec<Key> = (0..1000).map(|_| random()).collect();
@@ -172,7 +174,8 @@ mod tests {
             assert_eq!(stretch.chunk, 5 + 4 * number as u64);
             assert_eq!(stretch.offset, 40 * number as u64);
         }
-        let letter = |stretch: &Stretch| stretch.lowest.as_ref().map_or('?', |at| at.key[0] as char);
+        let letter =
+            |stretch: &Stretch| stretch.lowest.as_ref().map_or('?', |at| at.key[0] as char);
         stretches.iter().map(letter).collect()
     }
 

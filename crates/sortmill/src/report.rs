@@ -293,7 +293,10 @@ impl Order {
             format!("the input seemed to be in order, in {pieces}: {early} were written early");
         if self.late_bytes > 0 {
             let (late, again) = (text::bytes(self.late_bytes), text::bytes(self.again_bytes));
-            let _ = write!(words, ", then {late} belonged among them, and {again} were written again");
+            let _ = write!(
+                words,
+                ", then {late} belonged among them, and {again} were written again"
+            );
         }
         words
     }

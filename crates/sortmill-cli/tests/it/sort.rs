@@ -4,6 +4,7 @@ mod changing;
 mod errors;
 mod killed;
 mod kv;
+mod order;
 mod parts;
 mod places;
 mod progress;

@@ -135,7 +135,11 @@ pub fn in_order(shared: &Shared<'_>, bytes: u64) {
 /// It goes on in two passes from `written` bytes on, and what has been written may have to be once more.
 pub fn out_of_order(shared: &Shared<'_>, bytes: u64, written: u64) {
     if let Some(progress) = &shared.job.progress {
-        let twice = shared.plan.temp_bytes.unwrap_or(0).min(bytes - written.min(bytes));
+        let twice = shared
+            .plan
+            .temp_bytes
+            .unwrap_or(0)
+            .min(bytes - written.min(bytes));
         let all = Some(bytes + twice + written);
         progress.expect(Phase::Sort, all, all);
     }

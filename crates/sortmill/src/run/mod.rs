@@ -7,6 +7,7 @@ mod border;
 mod distribute;
 mod expected;
 mod judge;
+mod notice;
 mod ordered;
 mod origins;
 mod parts;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use sortmill_io::os::{Access, Kind};
 use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::{AtomicUsize, Ordering};
 use sortmill_io::{Os, Pool};
 
 use crate::chunks::Extent;
@@ -105,7 +107,7 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
         plan.lie_in_output();
     }
     let writes_file = matches!(output, Where::NewFile(_));
-    plan.looks_for_order = ordered::may_find(job, &plan, &sources, writes_file);
+    plan.looks_for_order = notice::may_find(job, &plan, &sources, writes_file);
     Ok(Prepared {
         plan,
         temp,
@@ -415,6 +417,7 @@ fn sort_inner(
         temp: &temp,
         cut_keys: cut_keys.as_ref(),
         began_ns,
+        rounds: AtomicUsize::new(1),
     };
 
     let prepared_ns = os.now_ns();
@@ -621,13 +624,15 @@ pub struct Shared<'a> {
     pub(crate) cut_keys: Option<&'a CutKeys>,
     /// When the job began.
     began_ns: u64,
+    /// How often its phases are expected to take turns.
+    rounds: AtomicUsize,
 }
 
 impl Shared<'_> {
     /// A meter for the thread `name` of a phase that began at `began_ns`.
     fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
         // Two phases, each with its workers and one thread for each direction.
-        let count = 2 * (self.plan.worker_count + 2);
+        let count = 2 * (self.plan.worker_count + 2) * self.rounds.load(Ordering::SeqCst);
         let trace = self.job.trace.as_ref();
         let track = trace.map(|trace| trace.track(name, count));
         Meter::start_at(self.os, stages, began_ns)

@@ -86,8 +86,17 @@ impl Origins {
         (!slot.has_long).then(|| slot.origins.iter().map(bytes).sum())
     }
 
-    /// Where the slot's records came from.
+    /// Where the slot's records came from, one range of each chunk.
     pub fn of(&self, slot: usize) -> Vec<Origin> {
-        lock(&self.slots[slot]).origins.clone()
+        let mut origins = lock(&self.slots[slot]).origins.clone();
+        origins.sort_unstable_by_key(|origin| (origin.chunk, origin.from));
+        origins.dedup_by(|later, earlier| {
+            let is_same = later.chunk == earlier.chunk;
+            if is_same {
+                earlier.to = earlier.to.max(later.to);
+            }
+            is_same
+        });
+        origins
     }
 }

@@ -223,13 +223,7 @@ fn begun_at(shared: &Shared<'_>, offset: u64) -> Begun {
     })
 }
 
-fn add_to_sample(
-    shared: &Shared<'_>,
-    sample: &mut Sample,
-    chunk: u64,
-    offset: u64,
-    bytes: &[u8],
-) {
+fn add_to_sample(shared: &Shared<'_>, sample: &mut Sample, chunk: u64, offset: u64, bytes: &[u8]) {
     let plan = shared.plan;
     let mapped = RefCell::new(Records::new(shared.job.format, plan.mapped_bytes_max));
     sample_records(

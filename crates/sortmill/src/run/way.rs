@@ -2,7 +2,8 @@
 //! in order, in turns.
 
 use super::distribute::{Distributed, distribute};
-use super::ordered::{self, Noticed};
+use super::notice::{Noticed, notice};
+use super::ordered;
 use super::sampling::Drawn;
 use super::sorting::{self, Sorted, Span};
 use super::{Shared, cuts};
@@ -53,7 +54,8 @@ impl Took {
 impl Way {
     /// The phases, for the report.
     pub fn phases(&self) -> Vec<Phase> {
-        let phase = |name, took: &Took, metrics| Phase::new(name, took.wall_ns, took.cpu_ns, metrics);
+        let phase =
+            |name, took: &Took, metrics| Phase::new(name, took.wall_ns, took.cpu_ns, metrics);
         vec![
             phase("distribute", &self.distribute, &self.distributed.metrics),
             phase("sort", &self.sort, &self.sorted.metrics),
@@ -72,7 +74,7 @@ impl Way {
 
 /// Distributes and sorts.
 pub fn go(shared: &Shared<'_>, sources: &[Source], target: Option<&Target>) -> Result<Way> {
-    match (ordered::notice(shared, sources)?, target) {
+    match (notice(shared, sources)?, target) {
         (Noticed::Order(found), Some(target)) => ordered::sort(shared, sources, target, found),
         (Noticed::Disorder(drawn), _) => one_after_the_other(shared, sources, target, Some(drawn)),
         (Noticed::Nothing | Noticed::Order(_), _) => {

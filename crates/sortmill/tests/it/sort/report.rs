@@ -28,7 +28,10 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
         }
         Some(order) => {
             let again = order.again_bytes + 2 * 4096;
-            assert!(bytes.output_written <= bytes.output + 4095 + again, "{report:?}");
+            assert!(
+                bytes.output_written <= bytes.output + 4095 + again,
+                "{report:?}"
+            );
             assert!(!order.is_one_pass || order.again_read_bytes + order.late_bytes == 0);
             assert!(order.late_bytes > 0 || order.again_bytes == 0);
         }
