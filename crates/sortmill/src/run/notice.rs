@@ -27,7 +27,7 @@ pub fn may_find(job: &Job, plan: &Plan, sources: &[Source], writes_file: bool) -
     let fits = match plan.order.format() {
         Format::Lines => true,
         Format::Fixed(size) => {
-            let whole = |source: &Source| source.meta.bytes % u64::from(size) == 0;
+            let whole = |source: &Source| source.meta.bytes.is_multiple_of(u64::from(size));
             align_up(u64::from(size)) <= plan.headroom_bytes as u64 && sources.iter().all(whole)
         }
         Format::Kv => false,

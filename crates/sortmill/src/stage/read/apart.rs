@@ -39,6 +39,20 @@ pub struct Part {
     pub goes: Goes,
 }
 
+impl Part {
+    /// Whether it is of an output that is read again.
+    fn is_output(&self) -> bool {
+        matches!(self.goes, Goes::AllToSlot(_))
+    }
+
+    fn doing(&self) -> &'static str {
+        match self.is_output() {
+            true => "reading what was written of the output",
+            false => DOING,
+        }
+    }
+}
+
 /// What is worked with.
 pub struct ApartReader<'a> {
     /// All I/O.
@@ -180,11 +194,11 @@ impl Run<'_, '_> {
         let path = &part.file.path;
         let moved = done
             .result
-            .map_err(|error| Error::io(DOING, path, &error).offset(part.offset))?;
+            .map_err(|error| Error::io(part.doing(), path, &error).offset(part.offset))?;
         let end = spot.from + moved as u64;
         if end < part.offset + part.bytes {
             let cause = "the file ends here now, and was longer at the start";
-            let error = Error::new(ErrorKind::Changed, DOING, cause);
+            let error = Error::new(ErrorKind::Changed, part.doing(), cause);
             return Err(error.at(path).offset(end));
         }
         self.totals.device_bytes += moved as u64;
@@ -266,7 +280,7 @@ impl Run<'_, '_> {
     /// The beginning of the line that goes on at `end`: what of it lies before.
     fn read_back(&mut self, part: &Part, end: u64, meter: &mut Meter<'_>) -> Result<Vec<u8>> {
         const STEP_BYTES: u64 = 64 << 10;
-        let wrong = |error: std::io::Error| Error::io(DOING, &part.file.path, &error);
+        let wrong = |error: std::io::Error| Error::io(part.doing(), &part.file.path, &error);
         let pool = Pool::new(1, STEP_BYTES as usize).map_err(wrong)?;
         let mut ring = self.reader.os.ring(1).map_err(wrong)?;
         let mut steps: Vec<Vec<u8>> = Vec::new();
@@ -330,6 +344,11 @@ impl Run<'_, '_> {
     }
 
     fn too_long(&self, part: &Part, offset: u64) -> Error {
+        if part.is_output() {
+            let cause = "it does not come back from the device as it was written";
+            let error = Error::new(ErrorKind::Corrupt, part.doing(), cause);
+            return error.at(&part.file.path).offset(offset);
+        }
         let most = crate::text::bytes(self.reader.plan.record_bytes_max as u64);
         let cause = format!("a record is longer than {most}, the most this memory allows");
         Error::new(ErrorKind::Input, DOING, cause)

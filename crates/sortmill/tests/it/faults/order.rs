@@ -9,13 +9,13 @@ use sortmill::io::sim::FaultKind;
 
 use super::{Case, alter, judge, random, seed, sorted, sweep};
 
-/// Rising lines, among them, after a third, a few that belong far before.
+/// Rising lines, among them, when some have been written, a few that belong among the first.
 fn case(seed: u64) -> Case {
     let mut state = seed;
     let mut input = Vec::new();
-    for number in 0_u64..12_000 {
-        let is_late = (4_001..4_005).contains(&number);
-        let key = if is_late { number - 3_000 } else { number };
+    for number in 0_u64..24_000 {
+        let is_late = (9_001..9_005).contains(&number);
+        let key = if is_late { number - 8_000 } else { number };
         let tail = random(&mut state) % 60;
         input.extend(format!("{key:016x} {:width$}\n", "", width = tail as usize).bytes());
     }
@@ -42,12 +42,12 @@ fn the_job_writes_early_spills_and_mends() {
 
 #[test]
 fn faults_once() {
-    sweep(&case(seed()), FaultKind::Error(5), false, 2);
+    sweep(&case(seed()), FaultKind::Error(5), false, 5);
 }
 
 #[test]
 fn faults_for_good() {
-    sweep(&case(seed()), FaultKind::Error(28), true, 3);
+    sweep(&case(seed()), FaultKind::Error(28), true, 7);
 }
 
 /// What was written early and is read again to be written further right is held against what it was.
@@ -58,7 +58,7 @@ fn faults_that_alter_what_was_written_early() {
     for kind in [FaultKind::Flip, FaultKind::Lie] {
         let mut found = 0;
         let is_output = |path: &Path| path.to_string_lossy().contains(".out.");
-        alter(&case, kind, 3, is_output, |error| {
+        alter(&case, kind, 7, is_output, |error| {
             let lost = matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Lost);
             assert!(lost, "{error}");
             found += 1;

@@ -82,9 +82,7 @@ fn keys(kind: Kind, count: usize, random: &mut Random) -> Vec<u64> {
         Kind::Hidden(length) => {
             let mut keys = rising();
             let from = count / 2;
-            for at in from..from + length {
-                keys[at] = random.next() % spread(count);
-            }
+            keys[from..from + length].fill_with(|| random.next() % spread(count));
             keys
         }
         Kind::Distinct(number) => (0..count).map(|at| (at * number / count) as u64).collect(),
