@@ -422,11 +422,17 @@ fn sort_inner(
 
     let prepared_ns = os.now_ns();
     expected::enter(job, progress::Phase::Distribute, os);
-    let way = way::go(&shared, &sources, target.as_ref());
+    if let Some(trace) = &job.trace {
+        trace.phase("prepare", began_ns, prepared_ns);
+    }
+    let mut distributed_bytes = None;
+    let way = way::go(&shared, &sources, target.as_ref(), &mut distributed_bytes);
     needed.temp_bytes = needed.temp_bytes.max(temp.given());
+    if let Some(bytes) = distributed_bytes {
+        needed.output_bytes = plan.shared_bytes.unwrap_or(bytes);
+    }
     let way = way?;
     let (distributed, sorted) = (&way.distributed, &way.sorted);
-    needed.output_bytes = plan.shared_bytes.unwrap_or(distributed.fingerprint.bytes);
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
     if job.reaches(Stage::Reduce) {
@@ -486,7 +492,6 @@ fn sort_inner(
     let ended_ns = os.now_ns() - judged.probe_ns;
     let usage = os.usage();
     if let Some(trace) = &job.trace {
-        trace.phase("prepare", began_ns, prepared_ns);
         trace.phase("commit", sorted_ns, ended_ns);
     }
     Ok(Report {

@@ -72,15 +72,26 @@ impl Way {
     }
 }
 
-/// Distributes and sorts.
-pub fn go(shared: &Shared<'_>, sources: &[Source], target: Option<&Target>) -> Result<Way> {
-    match (notice(shared, sources)?, target) {
-        (Noticed::Order(found), Some(target)) => ordered::sort(shared, sources, target, found),
-        (Noticed::Disorder(drawn), _) => one_after_the_other(shared, sources, target, Some(drawn)),
-        (Noticed::Nothing | Noticed::Order(_), _) => {
-            one_after_the_other(shared, sources, target, None)
-        }
+/// Distributes and sorts. `distributed_bytes` is told what the output will hold, once that is known and was not before.
+pub fn go(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    target: Option<&Target>,
+    distributed_bytes: &mut Option<u64>,
+) -> Result<Way> {
+    let began_ns = shared.os.now_ns();
+    let noticed = notice(shared, sources)?;
+    if let (Some(trace), true) = (&shared.job.trace, shared.plan.looks_for_order) {
+        trace.phase("sample", began_ns, shared.os.now_ns());
     }
+    let drawn = match (noticed, target) {
+        (Noticed::Order(found), Some(target)) => {
+            return ordered::sort(shared, sources, target, found);
+        }
+        (Noticed::Disorder(drawn), _) => Some(drawn),
+        (Noticed::Nothing | Noticed::Order(_), _) => None,
+    };
+    one_after_the_other(shared, sources, target, drawn, distributed_bytes)
 }
 
 fn one_after_the_other(
@@ -88,6 +99,7 @@ fn one_after_the_other(
     sources: &[Source],
     target: Option<&Target>,
     drawn: Option<Drawn>,
+    distributed_bytes: &mut Option<u64>,
 ) -> Result<Way> {
     let job = shared.job;
     let (mut distribute_took, mut sort_took) = (Took::default(), Took::default());
@@ -95,6 +107,7 @@ fn one_after_the_other(
     let mut distributed = distribute(shared, sources, drawn)?;
     distribute_took.add_since(&before, shared, "distribute");
     let bytes = distributed.fingerprint.bytes;
+    *distributed_bytes = Some(bytes);
     let cuts = cuts(job, shared.cut_keys.cloned(), bytes)?;
     let units = std::mem::take(&mut distributed.units);
     let mut sorted = Sorted::nothing(&units);
