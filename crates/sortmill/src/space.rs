@@ -266,6 +266,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn regions_made_later_lie_above_what_was_written() {
+        let input_bytes = 1 << 20;
+        let base = 300_000;
+        let mut regions = Regions::none(input_bytes, 65_536);
+        let behind = regions.take(Some(1), BLOCK_BYTES);
+        assert!(behind >= space_bytes(input_bytes, 65_536));
+        regions.divide_rest(&[0, 1, 1], base, input_bytes, 65_536);
+        let mut place = |slot| regions.take(Some(slot), BLOCK_BYTES);
+        let (written, first, second) = (place(0), place(1), place(2));
+        assert!(written > behind, "what is late goes behind");
+        assert!(base <= first && first < second && second < behind);
+    }
+
     /// Loads and writes units of random sizes at random places as the lead allows, in as little memory as it was
     /// promised: nothing is written over before it was loaded, and nothing waits for ever.
     #[test]

@@ -263,7 +263,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// Reads what is left, as any job does, and writes its units, behind the room for what is late.
-    fn write_rest(&mut self) -> Result<Places> {
+    fn write_rest(&mut self) -> Result<Early> {
         let shared = self.shared;
         let from = self.written.len();
         let mut rest = self.stretches.split_off(self.next);
@@ -289,7 +289,7 @@ impl<'a> Rounds<'a> {
         )?;
         let mut late = self.partitions.held_bytes();
         late.truncate(from);
-        let places = Places::new(&self.written, late);
+        let places = Early::new(&self.written, late);
         let base = self.base + places.late_bytes();
         let total = self.way.distributed.fingerprint.bytes;
         self.order().early_bytes = self.base;
@@ -310,7 +310,7 @@ impl<'a> Rounds<'a> {
 
     /// Writes the units that were written early again, from the highest to the first with late records, as many at a
     /// time as fit in memory.
-    fn mend(&mut self, places: &mut Places) -> Result<()> {
+    fn mend(&mut self, places: &mut Early) -> Result<()> {
         let total = self.way.distributed.fingerprint.bytes;
         let first = places.first_late();
         let block = align_down(places.new[first]);
@@ -520,7 +520,7 @@ fn affordable(
 }
 
 /// Where the units lie that were written early, and where they belong.
-struct Places {
+struct Early {
     /// Bytes that came late for each.
     late: Vec<u64>,
     old: Vec<u64>,
@@ -529,7 +529,7 @@ struct Places {
     bytes: Vec<u64>,
 }
 
-impl Places {
+impl Early {
     fn new(written: &[Fingerprint], late: Vec<u64>) -> Self {
         let sums = |bytes: &[u64]| {
             let begin = |sum: &mut u64, bytes: &u64| {
