@@ -4,6 +4,7 @@
 //! fails, once or from then on, it must end with the right output or a clean error, the old output in
 //! place and nothing left behind. `SEED=n` repeats a failure.
 
+mod order;
 mod parts;
 
 use std::path::{Path, PathBuf};
