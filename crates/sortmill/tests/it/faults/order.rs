@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
 use sortmill::io::sim::FaultKind;
+use sortmill::order::Format;
 
-use super::{Case, alter, judge, random, seed, sorted, sweep};
+use super::{Case, alter, judge, seed, sorted, sweep};
 
-/// Rising lines, among them, when some have been written, a few that belong among the first.
+/// Rising records, among them, when some have been written, a few that belong among the first.
 fn case(seed: u64) -> Case {
-    let mut state = seed;
     let mut input = Vec::new();
     for number in 0_u64..24_000 {
         let is_late = (9_001..9_005).contains(&number);
         let key = if is_late { number - 8_000 } else { number };
-        let tail = random(&mut state) % 60;
-        input.extend(format!("{key:016x} {:width$}\n", "", width = tail as usize).bytes());
+        input.extend(format!("{key:016x} {number:030}\n").bytes());
     }
     let mut case = Case::new(seed, 0);
     case.expected = Arc::new(sorted(&input));
     case.input = Arc::new(input);
+    case.format = Format::Fixed(48);
     case
 }
 
