@@ -24,6 +24,19 @@ pub struct Chunk {
     pub records: std::ops::Range<usize>,
     /// A first record too long for the room in front of the chunk.
     pub long: Option<Long>,
+    /// Where its records go.
+    pub goes: Goes,
+}
+
+/// Where a chunk's records go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Goes {
+    /// Each to the partition that its key says.
+    ByKey,
+    /// Those of one slot to its partition; the others are not wanted.
+    OnlySlot(usize),
+    /// All to the partition of one slot.
+    AllToSlot(usize),
 }
 
 /// Whole records, back to back: record i is `bytes[offsets[i]..offsets[i + 1]]`.

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod order;
 pub mod partitions;
 pub mod parts;
+pub mod pieces;
 pub mod places;
 pub mod plan;
 pub mod progress;

@@ -298,7 +298,7 @@ impl std::ops::Deref for Whole {
 }
 
 /// Where the reader puts the parts of a record that outgrows the room in front of a chunk, one record at a time.
-pub trait Longs {
+pub trait Longs: Send {
     /// Whether a record can begin without waiting for what only workers give back.
     fn has_room(&self) -> bool;
     /// The next part of the record, or the first of a new one.

@@ -209,6 +209,15 @@ impl Metrics {
             mine.merge(theirs);
         }
     }
+
+    /// Adds what as many workers did in a later round of the same phase.
+    pub fn then(&mut self, later: &Self) {
+        for (mine, theirs) in self.stages.iter_mut().zip(&later.stages) {
+            let worker_count = mine.worker_count.max(theirs.worker_count);
+            mine.merge(theirs);
+            mine.worker_count = worker_count;
+        }
+    }
 }
 
 /// One worker's stopwatch and counters.

@@ -205,6 +205,8 @@ pub struct Partitions<'a> {
     received: AtomicU64,
     evicted: AtomicU64,
     divided: AtomicU64,
+    /// Whether partitions that outgrow their share are divided.
+    divides: bool,
 }
 
 impl<'a> Partitions<'a> {
@@ -236,6 +238,16 @@ impl<'a> Partitions<'a> {
             received: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
             divided: AtomicU64::new(0),
+            divides: true,
+        }
+    }
+
+    /// The same, and each slot keeps its partition: some of them are taken before all records have come.
+    #[must_use]
+    pub fn undivided(self) -> Self {
+        Self {
+            divides: false,
+            ..self
         }
     }
 
@@ -323,7 +335,7 @@ impl<'a> Partitions<'a> {
     fn is_too_large(&self, state: &State) -> bool {
         let large =
             state.held_bytes > self.plan.divide_bytes || state.records > self.plan.divide_records;
-        large && !state.divided && state.held_bytes >= state.divide_from
+        large && self.divides && !state.divided && state.held_bytes >= state.divide_from
     }
 
     /// Ends the open block of a partition. It stays in memory until the partition is evicted.
@@ -557,7 +569,7 @@ impl<'a> Partitions<'a> {
             })
             .collect();
         let counts = Counts {
-            evicted: self.evicted.load(Ordering::SeqCst),
+            evicted: self.evicted_count(),
             divided: self.divided.load(Ordering::SeqCst),
             spilled_bytes: self.temps.given_bytes(),
             long_records: self.bodies.count() as u64,
@@ -565,6 +577,48 @@ impl<'a> Partitions<'a> {
             bytes: contents.iter().map(|content| content.bytes).sum(),
         };
         Ok((units, counts))
+    }
+
+    /// Takes what the partitions of `slots` hold as units, in the order of their ranges; later records of these
+    /// slots begin anew. Of a job whose partitions are not divided: a slot's partition has its number. What the
+    /// partitions below them hold is evicted, and as much above them as leaves too little room.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn take(&self, slots: std::ops::Range<usize>) -> Result<Vec<Unit>> {
+        let list = self.list.read().expect("no thread panicked").clone();
+        for (slot, partition) in list.iter().enumerate() {
+            let mut state = lock(&partition.state);
+            assert!(!state.divided, "slots are partitions");
+            if state.open.is_some() && slot < slots.end {
+                self.close_open(partition, &mut state);
+            }
+            drop(state);
+            if slot < slots.start {
+                self.evict(partition)?;
+            }
+        }
+        self.make_room(&list)?;
+        let unit = |partition: &Arc<Partition>| Unit {
+            contents: vec![take(partition)],
+            range: None,
+        };
+        Ok(list[slots].iter().map(unit).collect())
+    }
+
+    /// Bytes of the records that each slot's partition holds, in a job whose partitions are not divided.
+    #[must_use]
+    pub fn held_bytes(&self) -> Vec<u64> {
+        let list = self.list.read().expect("no thread panicked");
+        list.iter()
+            .map(|partition| lock(&partition.state).bytes)
+            .collect()
+    }
+
+    /// How many partitions have been evicted so far; one that was taken and evicted again counts again.
+    #[must_use]
+    pub fn evicted_count(&self) -> u64 {
+        self.evicted.load(Ordering::SeqCst)
     }
 
     /// Evicts, bodies first, until each unit can be loaded beside what those above it keep in memory; what those below
@@ -579,7 +633,8 @@ impl<'a> Partitions<'a> {
             let is_in_memory = |block: &&Block| matches!(block.whereabouts, Whereabouts::Memory(_));
             (
                 state.blocks.len(),
-                state.blocks.iter().filter(is_in_memory).count(),
+                state.blocks.iter().filter(is_in_memory).count()
+                    + usize::from(state.open.is_some()),
             )
         };
         let unit_blocks = |id: &u32| -> usize {
@@ -632,10 +687,10 @@ fn new_partition(id: u32, region: u32, ancestors: Vec<u32>) -> Arc<Partition> {
 }
 
 fn take(partition: &Partition) -> Arc<Content> {
-    let mut state = lock(&partition.state);
+    let state = std::mem::take(&mut *lock(&partition.state));
     Arc::new(Content {
         partition: partition.id,
-        blocks: std::mem::take(&mut state.blocks),
+        blocks: state.blocks,
         records: state.records,
         bytes: state.bytes,
     })

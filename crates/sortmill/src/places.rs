@@ -20,7 +20,7 @@ struct Shared {
 struct State {
     /// Sizes of units, as far as they are known.
     sizes: Vec<Option<u64>>,
-    /// Units whose sizes and those of all below are known, and where they end.
+    /// Units whose sizes and those of all below are known, and where the next one begins.
     known: usize,
     sum: u64,
     /// The unit whose turn it is.

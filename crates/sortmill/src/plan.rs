@@ -179,6 +179,9 @@ pub struct Plan {
     /// for the input's bytes and the places that are sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Nodes>,
+    /// Look whether the input is in order already: then one pass is enough.
+    #[serde(default)]
+    pub looks_for_order: bool,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
     /// Read the output again before it gets its name.
@@ -303,6 +306,7 @@ impl Plan {
             disk: Figures::together(&job.disks),
             part_count: None,
             nodes: reading.nodes,
+            looks_for_order: false,
             equal_keys_meet: job.equal_keys_meet,
             verify: job.verify.unwrap_or(false),
             budget,

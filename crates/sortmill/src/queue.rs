@@ -99,6 +99,15 @@ impl<T> Queue<T> {
         self.shared.room_or_item.notify_all();
     }
 
+    /// Items come again, unless the job is ending.
+    pub fn reopen(&self, stop: &Stop) {
+        lock(&self.shared.state).closed = false;
+        // Whoever ends the job from now on closes it again.
+        if stop.is_stopped() {
+            self.abort();
+        }
+    }
+
     /// No more items will come or go: what is inside is dropped.
     pub fn abort(&self) {
         let mut state = lock(&self.shared.state);

@@ -50,6 +50,9 @@ pub struct Report {
     /// What each node did, of a job that several share: all else adds them up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeReport>,
+    /// The order that the input was found in, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
     /// The proof.
     pub fingerprints: Fingerprints,
     /// Bad records that were left out.
@@ -313,6 +316,48 @@ pub struct Partitions {
     pub long_records: u64,
 }
 
+/// The order that an input was found in, and what came of it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Order {
+    /// In how many pieces it seemed to rise or fall.
+    pub pieces: u64,
+    /// How often a part of it was read and then sorted.
+    pub rounds: u64,
+    /// Whether it was in order to the end, so that one pass was enough.
+    pub is_one_pass: bool,
+    /// Bytes of the output that were written before all was read, in rounds before the last.
+    pub early_bytes: u64,
+    /// Bytes of records that belong among those.
+    pub late_bytes: u64,
+    /// Bytes of the output that were written again because of them.
+    pub again_bytes: u64,
+    /// Bytes of input and output that were read again for that; of `input_read`.
+    pub again_read_bytes: u64,
+}
+
+impl Order {
+    fn words(&self) -> String {
+        let pieces = match self.pieces {
+            1 => "1 piece".to_owned(),
+            count => format!("{} pieces", text::count(count)),
+        };
+        if self.is_one_pass {
+            return format!("the input was in order, in {pieces}: one pass");
+        }
+        let early = text::bytes(self.early_bytes);
+        let mut words =
+            format!("the input seemed to be in order, in {pieces}: {early} were written early");
+        if self.late_bytes > 0 {
+            let (late, again) = (text::bytes(self.late_bytes), text::bytes(self.again_bytes));
+            let _ = write!(
+                words,
+                ", then {late} belonged among them, and {again} were written again"
+            );
+        }
+        words
+    }
+}
+
 /// The files of an output that has several.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct PartSizes {
@@ -418,6 +463,9 @@ impl Report {
                 bytes.over_lower_bound(),
                 text::bytes(bytes.temp_written),
             );
+        }
+        if let Some(order) = &self.order {
+            let _ = writeln!(out, "{}", order.words());
         }
         let _ = writeln!(
             out,
@@ -603,7 +651,11 @@ pub fn plan_lines(plan: &Plan) -> String {
     let temp = plan.temp_bytes.map(|bytes| bytes * nodes);
     let temp = temp.map_or_else(unknown, text::bytes);
     let _ = writeln!(out, "input            {input}");
-    let _ = writeln!(out, "passes           {}", plan.passes);
+    let or_one = match plan.looks_for_order {
+        true => ", or 1 if the input is found in order",
+        false => "",
+    };
+    let _ = writeln!(out, "passes           {}{or_one}", plan.passes);
     let _ = write!(out, "temporary space  {temp}");
     let _ = match plan.shared_bytes {
         Some(bytes) if plan.temp_bytes != Some(0) => {

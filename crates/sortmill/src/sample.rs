@@ -28,6 +28,11 @@ impl Sample {
         self.keys.push(Boundary { key, chunk });
     }
 
+    /// Adds a key, cut as others are, if one was found.
+    pub fn add_key(&mut self, key: Option<Boundary>) {
+        self.keys.extend(key);
+    }
+
     /// Adds another sample of the same input.
     pub fn merge(&mut self, other: Self) {
         self.keys.extend(other.keys);

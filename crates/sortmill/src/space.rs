@@ -36,23 +36,11 @@ impl Regions {
         }
     }
 
-    /// Makes regions for slots that have got `shares` of a sample of the input.
-    pub fn divide(&mut self, shares: &[u64]) {
-        let all = self.all;
-        let sum = u128::from(shares.iter().sum::<u64>().max(1));
-        let mut before = 0;
-        let mut place = |share: u64| {
-            before += share;
-            sortmill_io::align_down((u128::from(all) * u128::from(before) / sum) as u64)
-        };
-        let mut start = 0;
-        self.regions = shares
-            .iter()
-            .map(|&share| {
-                let end = place(share);
-                (std::mem::replace(&mut start, end), end)
-            })
-            .collect();
+    /// Makes regions, above `base`, below which the output has been written, for slots that have got `shares` of a
+    /// sample of the input. The share of a slot whose output has been written is 0.
+    pub fn divide(&mut self, shares: &[u64], base: u64) {
+        assert!(self.regions.is_empty(), "no regions yet");
+        self.regions = regions(shares, sortmill_io::align_up(base).min(self.all), self.all);
     }
 
     /// A place for `bytes` in region `number`, or behind all regions.
@@ -67,6 +55,25 @@ impl Regions {
         self.tail += bytes;
         self.tail - bytes
     }
+}
+
+/// Regions from `start` to `end` that are as wide as `shares` say.
+fn regions(shares: &[u64], start: u64, end: u64) -> Vec<(u64, u64)> {
+    let sum = u128::from(shares.iter().sum::<u64>().max(1));
+    let mut before = 0;
+    let mut place = |share: u64| {
+        before += share;
+        let width = u128::from(end - start) * u128::from(before) / sum;
+        sortmill_io::align_down(start + width as u64)
+    };
+    let mut from = start;
+    shares
+        .iter()
+        .map(|&share| {
+            let to = place(share);
+            (std::mem::replace(&mut from, to), to)
+        })
+        .collect()
 }
 
 /// Bytes of all regions together: never less than the output, whose last line may get a newline.
@@ -92,12 +99,17 @@ pub struct Lead {
 }
 
 impl Lead {
-    /// Of `units` that are loaded in order into `block_count` blocks of memory; `is_merged` tells which are not
-    /// loaded but merged, alone.
+    /// Of `units` whose output begins at `base` and that are loaded in order into `block_count` blocks of memory;
+    /// `is_merged` tells which are not loaded but merged, alone.
     #[must_use]
-    pub fn new(units: &[Unit], block_count: usize, is_merged: impl Fn(&Unit) -> bool) -> Self {
+    pub fn new(
+        units: &[Unit],
+        base: u64,
+        block_count: usize,
+        is_merged: impl Fn(&Unit) -> bool,
+    ) -> Self {
         let count = units.len();
-        let ends = ends(units);
+        let ends = ends(units, base);
         let ahead = ahead(units, block_count, is_merged);
         // Unit v is written when at most those up to ahead[v] are loaded. Both rows rise.
         let mut move_below = vec![0; count];
@@ -130,9 +142,9 @@ impl Lead {
 
 /// Where the output of each unit ends at the latest, in whole aligned blocks. Units that share contents count them
 /// at the first of them.
-fn ends(units: &[Unit]) -> Vec<u64> {
+fn ends(units: &[Unit], base: u64) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();
-    let mut sum = 0;
+    let mut sum = base;
     units
         .iter()
         .map(|unit| {
@@ -239,7 +251,7 @@ mod tests {
             // What leaves memory before anything is known of the keys goes behind too.
             let mut given = vec![(all, all + BLOCK_BYTES)];
             assert_eq!(regions.take(Some(0), BLOCK_BYTES), all);
-            regions.divide(&shares);
+            regions.divide(&shares, 0);
             for _ in 0..300 {
                 let number = random.below(shares.len() as u64 + 1);
                 let number = (number > 0).then(|| number as u32 - 1);
@@ -252,6 +264,20 @@ mod tests {
             given.sort_unstable();
             assert!(given.windows(2).all(|two| two[0].1 <= two[1].0));
         }
+    }
+
+    #[test]
+    fn regions_made_later_lie_above_what_was_written() {
+        let input_bytes = 1 << 20;
+        let base = 300_000;
+        let mut regions = Regions::new(input_bytes, 65_536);
+        let behind = regions.take(Some(1), BLOCK_BYTES);
+        assert!(behind >= space_bytes(input_bytes, 65_536));
+        regions.divide(&[0, 1, 1], base);
+        let mut place = |slot| regions.take(Some(slot), BLOCK_BYTES);
+        let (written, first, second) = (place(0), place(1), place(2));
+        assert!(written > behind, "what is late goes behind");
+        assert!(base <= first && first < second && second < behind);
     }
 
     /// Loads and writes units of random sizes at random places as the lead allows, in as little memory as it was
@@ -279,13 +305,13 @@ mod tests {
             let merged = random.below(2 * count as u64) as usize;
             let merged_partition = merged as u32;
             let is_merged = |unit: &Unit| unit.contents[0].partition == merged_partition;
-            let lead = Lead::new(&units, block_count, is_merged);
+            let lead = Lead::new(&units, 0, block_count, is_merged);
             moved_cases += u64::from(lead.move_below.iter().any(|&below| below > 0));
             let on_disk = |number: usize| {
                 let below = lead.move_below[number];
                 disk_places(&units[number]).filter(move |&place| place >= below)
             };
-            let ends = ends(&units);
+            let ends = ends(&units, 0);
             let (mut loaded, mut held) = (0, 0);
             for written in 0..count {
                 while lead.needs[written] >= loaded {

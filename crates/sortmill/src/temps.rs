@@ -117,10 +117,11 @@ impl<'a> Temps<'a> {
         lock(&self.output_file).is_some()
     }
 
-    /// Gives each slot its part of the output's space, by its share of a sample.
-    pub fn divide(&self, shares: &[u64]) {
+    /// Gives each slot its part of the output's space above `base`, below which the output has been written, by its
+    /// share of a sample, if temporary data lie there.
+    pub fn divide(&self, shares: &[u64], base: u64) {
         if let Some(regions) = &mut lock(&self.state).regions {
-            regions.divide(shares);
+            regions.divide(shares, base);
         }
     }
 

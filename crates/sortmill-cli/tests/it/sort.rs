@@ -5,6 +5,7 @@ mod errors;
 mod killed;
 mod kv;
 mod local;
+mod order;
 mod parts;
 mod places;
 mod progress;

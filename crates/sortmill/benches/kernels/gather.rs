@@ -168,10 +168,11 @@ type Way = fn(&Order, &Slab<'_>, &[Entry], usize, &mut Sink<'_>, &mut Meter<'_>)
 fn to_sink(state: &mut State, order: &Order, way: Way, watch: &mut Watch) -> u64 {
     let mut sum = 0;
     each(state, order, |state, slab, entries, load| {
+        let seams = Seams::default();
         let output = Output {
             pool: &state.pool,
             blocks: &state.blocks,
-            seams: Seams::default(),
+            seams: &seams,
             total: Some(load.bytes),
             stop: &state.stop,
         };

@@ -3,33 +3,31 @@
 //! One thread reads, one per core cuts, maps and partitions a chunk while it is warm in the cache, one
 //! writes. Meanwhile this thread draws the sample; the workers begin when boundaries are known.
 
-use std::cell::RefCell;
-
 use sortmill_io::sync::{Arc, scope, spawn};
-use sortmill_io::{Op, OpKind, Pool};
 
 use super::exchange::Exchange;
+use super::origins::Origins;
+use super::sampling::{Drawn, StreamSampler, begin, draw};
 use super::until::discard;
 use super::{Shared, border};
-use crate::batch::{Batch, Chunk, Records};
+use crate::batch::{Batch, Chunk, Goes, Records};
 use crate::bodies::Bodies;
-use crate::chunks::{Chunks, Extent};
+use crate::chunks::Extent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::job::Boundaries;
 use crate::long::{Long, Longs, Summed, WholeLongs};
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
-use crate::order::{Begun, Format};
-use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
-use crate::plan::Plan;
+use crate::order::Format;
+use crate::partitions::{BodyLongs, Counts, Partitions, SpillBlock, Unit};
 use crate::queue::{Queue, Stop, StopOnPanic};
-use crate::sample::{SAMPLE_KEY_BYTES_MAX, Sample};
 use crate::stage::cut::cut;
 use crate::stage::map::map;
 use crate::stage::partition::{Scratch, partition};
-use crate::stage::read::{ReadTotals, Reader, Source, Watcher, read, sample_records};
+use crate::stage::read::{
+    ApartReader, Part, ReadTotals, Reader, Source, Watcher, read, read_apart,
+};
 use crate::stage::spill::{Spiller, spill};
-use crate::table::{Boundary, Table, node_of, uniform_keys};
+use crate::table::{Table, node_of};
 use crate::tamper::Border;
 
 /// What the phase leaves.
@@ -55,97 +53,171 @@ pub struct Distributed {
 /// What one worker saw.
 #[derive(Default)]
 pub struct Seen {
-    /// What it cut.
+    /// What was cut out of chunks.
     pub input: Fingerprint,
     /// What became of that.
     mapped: Fingerprint,
 }
 
-/// The most keys drawn at one place of the input.
-const KEYS_PER_PLACE: usize = 64;
-/// Memory for the reads of the sample, at most.
-const SAMPLE_POOL_BYTES: usize = 256 << 10;
-
-/// Distributes the records of `sources` to the partitions of this process, or, with an `exchange`, those of its share
-/// to all nodes, and what comes from the others to its partitions.
-///
-/// # Errors
-/// The first of any thread.
+/// Distributes all inputs, at the boundaries that a sample says: one that was `drawn` before, or one that is drawn
+/// meanwhile.
 pub fn distribute(
     shared: &Shared<'_>,
     sources: &[Source],
+    drawn: Option<Drawn>,
     exchange: Option<&Exchange<'_>>,
 ) -> Result<Distributed> {
-    let Shared { plan, os, stop, .. } = *shared;
-    let began_ns = os.now_ns();
-    let chunks: Queue<Chunk> = Queue::new(plan.chunk_count);
-    let spills = Queue::new(plan.block_count);
-    let partitions = Partitions::new(
-        plan,
-        shared.number,
-        shared.block_pool.clone(),
-        spills.clone(),
-        stop.clone(),
-        shared.temps,
-    );
-    let table = partitions.table();
-    {
-        let (chunks, spills) = (chunks.clone(), spills.clone());
-        stop.on_stop(move || {
-            chunks.abort();
-            spills.abort();
-            table.abort();
-        });
-    }
+    let queues = Queues::new(shared);
+    let partitions = queues.partitions(shared);
     // In the middle of a file nobody can tell where a pair begins. The table of a node has been made already.
     let sampled_in_passing = exchange.is_none()
-        && (plan.order.format() == Format::Kv || super::extents(sources).contains(&Extent::Stream));
-    // Nobody asks for the table of a job that ends before it partitions.
-    let wants_table = shared.job.reaches(Stage::Partition);
-
+        && (shared.plan.order.format() == Format::Kv
+            || super::extents(sources).contains(&Extent::Stream));
     if let Some(exchange) = exchange {
         partitions.begin(exchange.table(shared));
     }
+    // Nobody asks for the table of a job that ends before it partitions.
+    let wants_table = shared.job.reaches(Stage::Partition);
+    let mut watcher = StreamSampler::new(shared, &partitions);
+    let mut longs: Box<dyn Longs> = match shared.plan.takes_parts {
+        true => Box::new(BodyLongs::new(&partitions)),
+        false => Box::new(WholeLongs::new(shared.plan.record_bytes_max, shared.stop)?),
+    };
+    let input = Reads::InOrder(Reader {
+        os: shared.os,
+        plan: shared.plan,
+        sources,
+        pool: &shared.chunk_pool,
+        chunks: &queues.chunks,
+        stop: shared.stop,
+        as_of_start: shared.job.as_of_start,
+        skip_bad: shared.job.skip_bad,
+        side_by_side: true,
+        share: exchange.map(|exchange| exchange.share.clone()),
+        longs: &mut *longs,
+        watcher: (sampled_in_passing && wants_table).then_some(&mut watcher as &mut dyn Watcher),
+    });
+    let mut sampled = (0, 0);
+    let meanwhile = || {
+        if sampled_in_passing || !wants_table || exchange.is_some() {
+            return Ok(());
+        }
+        let drawn = match drawn {
+            Some(drawn) => drawn,
+            None => draw(shared, sources)?,
+        };
+        sampled = (drawn.bytes, drawn.ns);
+        begin(shared, &partitions, drawn.sample);
+        Ok(())
+    };
+    let end = || partitions.finish();
+    let ends = (None, exchange);
+    let round = round(shared, &queues, &partitions, ends, input, meanwhile, end)?;
+    let (units, mut counts) = round.ended;
+    if !shared.job.reaches(Stage::Spill) {
+        counts.spilled_bytes = 0;
+    }
+    Ok(Distributed {
+        units,
+        bodies: partitions.bodies(),
+        read: round.read,
+        sample_bytes: sampled.0,
+        sample_ns: sampled.1,
+        input: round.input,
+        fingerprint: round.fingerprint,
+        counts,
+        metrics: round.metrics,
+    })
+}
 
-    let (read_end, worker_ends, exchanged, spill_end, sampled, ended) = scope(|threads| {
+/// What passes between the threads of the phase.
+pub struct Queues {
+    pub chunks: Queue<Chunk>,
+    spills: Queue<SpillBlock>,
+}
+
+impl Queues {
+    pub fn new(shared: &Shared<'_>) -> Self {
+        let (chunks, spills) = (
+            Queue::new(shared.plan.chunk_count),
+            Queue::new(shared.plan.block_count),
+        );
+        let both: (Queue<Chunk>, Queue<SpillBlock>) = (chunks.clone(), spills.clone());
+        shared.stop.on_stop(move || {
+            both.0.abort();
+            both.1.abort();
+        });
+        Self { chunks, spills }
+    }
+
+    /// No partitions yet, which evict to the queue.
+    pub fn partitions<'a>(&self, shared: &'a Shared<'a>) -> Partitions<'a> {
+        let partitions = Partitions::new(
+            shared.plan,
+            shared.number,
+            shared.block_pool.clone(),
+            self.spills.clone(),
+            shared.stop.clone(),
+            shared.temps,
+        );
+        let table = partitions.table();
+        shared.stop.on_stop(move || table.abort());
+        partitions
+    }
+}
+
+/// What is read in one round, and how.
+pub enum Reads<'a> {
+    /// All inputs, from the beginning.
+    InOrder(Reader<'a>),
+    /// Parts of files, each on its own.
+    Apart(ApartReader<'a>, &'a [Part]),
+}
+
+/// What one round of the phase leaves.
+pub struct Round<T> {
+    pub read: ReadTotals,
+    /// What was cut out.
+    pub input: Fingerprint,
+    /// What was put into partitions.
+    pub fingerprint: Fingerprint,
+    pub metrics: Metrics,
+    /// What the round was ended with.
+    pub ended: T,
+}
+
+/// Reads, cuts, maps, partitions and spills what `reads` says. This thread does `meanwhile`, and when all records
+/// are in partitions, `end`, whose evictions are still written. `origins` notes where records came from, through the
+/// `exchange` they go to other nodes and come from them.
+pub fn round<T>(
+    shared: &Shared<'_>,
+    queues: &Queues,
+    partitions: &Partitions<'_>,
+    (origins, exchange): (Option<&Origins>, Option<&Exchange<'_>>),
+    reads: Reads<'_>,
+    meanwhile: impl FnOnce() -> Result<()>,
+    end: impl FnOnce() -> Result<T>,
+) -> Result<Round<T>> {
+    let Shared { plan, os, stop, .. } = *shared;
+    let began_ns = os.now_ns();
+    let Queues { chunks, spills } = queues;
+    let (read_end, worker_ends, exchanged, spill_end, ended) = scope(|threads| {
         let reader = spawn(threads, "read", || {
             let mut meter = shared.meter("read", &[Stage::Read], began_ns);
-            let mut watcher = StreamSampler::new(shared, &partitions);
-            let result = guarded(stop, || {
-                let mut longs: Box<dyn Longs> = match plan.takes_parts {
-                    true => Box::new(BodyLongs::new(&partitions)),
-                    false => Box::new(WholeLongs::new(plan.record_bytes_max, stop)?),
-                };
-                read(
-                    Reader {
-                        os,
-                        plan,
-                        sources,
-                        pool: &shared.chunk_pool,
-                        chunks: &chunks,
-                        stop,
-                        side_by_side: true,
-                        as_of_start: shared.job.as_of_start,
-                        skip_bad: shared.job.skip_bad,
-                        share: exchange.map(|exchange| exchange.share.clone()),
-                        watcher: (sampled_in_passing && wants_table)
-                            .then_some(&mut watcher as &mut dyn Watcher),
-                        longs: &mut *longs,
-                    },
-                    &mut meter,
-                )
+            let result = guarded(stop, || match reads {
+                Reads::InOrder(reader) => read(reader, &mut meter),
+                Reads::Apart(reader, parts) => read_apart(&reader, parts, &mut meter),
             });
             result.map(|totals| (totals, meter.finish(Stage::Read)))
         });
         let workers: Vec<_> = (0..plan.worker_count)
             .map(|number| {
-                let (chunks, partitions) = (&chunks, &partitions);
                 let name = format!("partition-{number}");
                 spawn(threads, &name.clone(), move || {
                     let stages = [Stage::Cut, Stage::Map, Stage::Partition];
                     let mut meter = shared.meter(&name, &stages, began_ns);
                     let result = guarded(stop, || match shared.job.reaches(Stage::Cut) {
-                        true => work(shared, chunks, partitions, exchange, &mut meter),
+                        true => work(shared, chunks, partitions, (origins, exchange), &mut meter),
                         false => discard(chunks, stop, Stage::Cut, &mut meter, drop)
                             .map(|()| Seen::default()),
                     });
@@ -158,14 +230,14 @@ pub fn distribute(
             let spiller = Spiller {
                 os,
                 temps: shared.temps,
-                blocks: &spills,
+                blocks: spills,
                 written: &|| partitions.spilled(),
                 stop,
             };
             let result = guarded(stop, || match shared.job.reaches(Stage::Spill) {
                 true => spill(&spiller, &mut meter),
                 // Blocks fill memory and are evicted as always, so that partitioning costs what it costs.
-                false => discard(&spills, stop, Stage::Spill, &mut meter, |block| {
+                false => discard(spills, stop, Stage::Spill, &mut meter, |block| {
                     partitions.spilled();
                     drop(block);
                 })
@@ -175,12 +247,8 @@ pub fn distribute(
         });
         let senders = exchange.map(|exchange| exchange.spawn_senders(threads, shared, began_ns));
         let receivers = exchange
-            .map(|exchange| exchange.spawn_receivers(threads, shared, &partitions, began_ns));
-        let sampled = if sampled_in_passing || !wants_table || exchange.is_some() {
-            Some((0, 0))
-        } else {
-            guarded(stop, || sample_files(shared, sources, &partitions))
-        };
+            .map(|exchange| exchange.spawn_receivers(threads, shared, partitions, began_ns));
+        guarded(stop, meanwhile);
         let read_end = join(reader);
         let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
         let exchanged = Exchanged {
@@ -194,17 +262,10 @@ pub fn distribute(
         // What has to be evicted to make room for sorting is written by the spiller too.
         let ended = guarded(stop, || {
             stop.check()?;
-            partitions.finish()
+            end()
         });
         spills.close();
-        (
-            read_end,
-            worker_ends,
-            exchanged,
-            join(spiller),
-            sampled,
-            ended,
-        )
+        (read_end, worker_ends, exchanged, join(spiller), ended)
     });
     stop.check()?;
 
@@ -232,21 +293,15 @@ pub fn distribute(
         fingerprint.merge(&one.input);
     }
     metrics.merge(&spill_end.expect("no error was seen").until(end_ns));
-    let (sample_bytes, sample_ns) = sampled.expect("no error was seen");
-    let (units, mut counts) = ended.expect("no error was seen");
-    if !shared.job.reaches(Stage::Spill) {
-        counts.spilled_bytes = 0;
-    }
-    Ok(Distributed {
-        units,
-        bodies: partitions.bodies(),
+    // For the next round, if there is one.
+    chunks.reopen(stop);
+    spills.reopen(stop);
+    Ok(Round {
         read,
-        sample_bytes,
-        sample_ns,
         input: seen.input,
         fingerprint,
-        counts,
         metrics,
+        ended: ended.expect("no error was seen"),
     })
 }
 
@@ -277,11 +332,12 @@ fn work(
     shared: &Shared<'_>,
     chunks: &Queue<Chunk>,
     partitions: &Partitions<'_>,
-    exchange: Option<&Exchange<'_>>,
+    (origins, exchange): (Option<&Origins>, Option<&Exchange<'_>>),
     meter: &mut Meter<'_>,
 ) -> Result<Seen> {
     let table = partitions.table();
     let mut worker = Worker::new(shared, partitions, exchange, Stage::Cut);
+    worker.origins = origins;
     loop {
         let chunk = chunks.pop();
         meter.lap(Stage::Cut, State::Input);
@@ -295,18 +351,21 @@ fn work(
             false => None,
         };
         meter.lap(Stage::Cut, State::Input);
+        let number = chunk.number;
         match &chunk.long {
             Some(Long::Whole(record)) => {
-                worker.records(table.as_deref(), chunk.number, record, 0, meter)?;
+                let from = (number, Some((&chunk, true)));
+                worker.records(table.as_deref(), from, record, 0, meter)?;
             }
             Some(Long::Body(body, summed)) => {
-                worker.long(table.as_deref(), chunk.number, *body, summed, meter)?;
+                worker.long(table.as_deref(), number, *body, summed, meter)?;
             }
             Some(Long::Passed(_)) | None => {}
         }
         let bytes = &chunk.buffer[..chunk.records.end];
-        let from = chunk.records.start;
-        worker.records(table.as_deref(), chunk.number, bytes, from, meter)?;
+        let at = chunk.records.start;
+        let from = (number, Some((&chunk, false)));
+        worker.records(table.as_deref(), from, bytes, at, meter)?;
     }
 }
 
@@ -314,6 +373,8 @@ fn work(
 pub struct Worker<'a> {
     shared: &'a Shared<'a>,
     partitions: &'a Partitions<'a>,
+    /// Where it is noted where records came from.
+    origins: Option<&'a Origins>,
     /// Where records of other nodes go.
     exchange: Option<&'a Exchange<'a>>,
     /// What cutting counts as: what other nodes sent has been counted before.
@@ -337,6 +398,7 @@ impl<'a> Worker<'a> {
         Self {
             shared,
             partitions,
+            origins: None,
             exchange,
             cuts,
             offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
@@ -375,23 +437,25 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only.
+    /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only. They are of
+    /// chunk `number`, which, with whether they are its long record, is told where this process read it.
     pub fn records(
         &mut self,
         table: Option<&Table>,
-        chunk: u64,
+        (number, chunk): (u64, Option<(&Chunk, bool)>),
         bytes: &[u8],
         mut from: usize,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let plan = self.shared.plan;
         let key = self.shared.number;
+        let goes = chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes);
         while from < bytes.len() {
             let batch = cut(
                 &plan.order,
                 bytes,
                 from,
-                chunk,
+                number,
                 &mut self.offsets,
                 plan.batch_records_max,
                 key,
@@ -412,9 +476,24 @@ impl<'a> Worker<'a> {
                 meter.lap(Stage::Map, State::Work);
             }
             let batch = border::batch(self.shared.job, Border::Partition, batch);
-            partition(&plan.order, table, &batch, &mut self.scratch);
-            let ends = (self.partitions, self.exchange);
-            append(self.shared, ends, table, &batch, &mut self.scratch, meter)?;
+            match goes {
+                Goes::AllToSlot(slot) => {
+                    append_all(self.partitions, slot, &batch, &mut self.scratch, meter)?;
+                }
+                Goes::OnlySlot(_) | Goes::ByKey => {
+                    partition(&plan.order, table, &batch, &mut self.scratch);
+                    let to = To {
+                        shared: self.shared,
+                        partitions: self.partitions,
+                        origins: self.origins,
+                        exchange: self.exchange,
+                        table,
+                        chunk,
+                        goes,
+                    };
+                    to.append(&batch, &mut self.scratch, meter)?;
+                }
+            }
             count(
                 meter,
                 Stage::Partition,
@@ -427,42 +506,6 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Appends each slot's records to the partition, or sends them to the node, that owns it; workers begin at different
-/// slots, so that they seldom meet.
-fn append(
-    shared: &Shared<'_>,
-    (partitions, exchange): (&Partitions<'_>, Option<&Exchange<'_>>),
-    table: &Table,
-    batch: &Batch<'_>,
-    scratch: &mut Scratch,
-    meter: &mut Meter<'_>,
-) -> Result<()> {
-    let count = table.slot_count();
-    let first = (batch.chunk as usize).wrapping_mul(7919) % count;
-    for slot in (first..count).chain(0..first) {
-        let range = scratch.rows_of(slot);
-        if range.is_empty() {
-            continue;
-        }
-        let owner = table.owner(slot);
-        let (rows, spare) = scratch.rows_and_spare();
-        let rows = &rows[range];
-        if let Some(node) = node_of(owner) {
-            let exchange = exchange.ok_or_else(|| strayed(node))?;
-            exchange.put(node, shared, batch, rows, meter)?;
-        } else if partitions.append(owner, batch, rows, spare, meter)? {
-            partitions.divide(&shared.plan.order, owner, batch, rows);
-        }
-    }
-    Ok(())
-}
-
-/// The error of records that another node sent here and that are node `node`'s.
-fn strayed(node: u32) -> Error {
-    let cause = format!("records came that belong to node {node}");
-    Error::new(ErrorKind::Corrupt, "receiving records", cause)
-}
-
 fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
     let totals = meter.stage(stage);
     totals.bytes_in += before.bytes;
@@ -471,232 +514,75 @@ fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fing
     totals.records_out += after.records;
 }
 
-/// Samples the files and begins the partitions. Answers the bytes read and the time it took.
-fn sample_files(
-    shared: &Shared<'_>,
-    sources: &[Source],
-    partitions: &Partitions<'_>,
-) -> Result<(u64, u64)> {
-    let began_ns = shared.os.now_ns();
-    if !wants_sample(shared) {
-        begin(shared, partitions, Sample::default());
-        return Ok((0, 0));
-    }
-    let (sample, bytes) = draw_sample(shared, sources)?;
-    begin(shared, partitions, sample);
-    Ok((bytes, shared.os.now_ns() - began_ns))
-}
-
-/// Draws keys from places all over the files, reads in flight together. Answers the bytes read, too.
-///
-/// # Errors
-/// A read that failed.
-pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<(Sample, u64)> {
-    let Shared { plan, os, .. } = *shared;
-    let Some(first) = sources.first() else {
-        return Ok((Sample::default(), 0));
-    };
-    let wrong = |error: std::io::Error| Error::io("sampling the input", &first.file.path, &error);
-    let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, 32);
-    let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
-    let mut ring = os.ring(depth).map_err(wrong)?;
-    let first_chunks = Chunks::first_chunks(&super::extents(sources), plan.chunk_bytes as u64);
-    let mut places = places(shared, sources).into_iter();
-    let mut sample = Sample::default();
-    let mut bytes = 0;
-    loop {
-        while ring.in_flight() < depth {
-            let Some((input, offset)) = places.next() else {
-                break;
-            };
-            ring.submit(Op {
-                kind: OpKind::Read,
-                file: Arc::clone(&sources[input].file),
-                offset,
-                buffer: pool.take().expect("as many buffers as reads"),
-                range: 0..plan.sample_bytes,
-                tag: input as u64,
-            });
-        }
-        let Some(done) = ring.complete(true) else {
-            break;
-        };
-        shared.stop.check()?;
-        let source = &sources[done.op.tag as usize];
-        let moved = done.result.map_err(|error| {
-            Error::io("sampling the input", &source.file.path, &error).offset(done.op.offset)
-        })?;
-        bytes += moved as u64;
-        let whole = (moved as u64).min(source.meta.bytes - done.op.offset) as usize;
-        add_to_sample(
-            shared,
-            &mut sample,
-            first_chunks[done.op.tag as usize],
-            done.op.offset,
-            &done.op.buffer[..whole],
-        );
-    }
-    Ok((sample, bytes))
-}
-
-/// How many boundaries the sample has to find.
-fn sampled_count(shared: &Shared<'_>) -> usize {
-    let wanted = shared.plan.partition_count - 1;
-    match (&shared.job.boundaries, shared.cut_keys) {
-        (Boundaries::Uniform, _) => 0,
-        (_, Some(keys)) => wanted.saturating_sub(keys.len()),
-        (_, None) => wanted,
-    }
-}
-
-fn wants_sample(shared: &Shared<'_>) -> bool {
-    sampled_count(shared) > 0
-}
-
-/// Begins the partitions, at the boundaries that the job asks for and those that a sample adds to them.
-fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
-    let plan = shared.plan;
-    let mut boundaries = sample.boundaries(sampled_count(shared) + 1, plan.equal_keys_meet);
-    let asked = match (&shared.job.boundaries, shared.cut_keys) {
-        (Boundaries::Uniform, _) => uniform_keys(plan.partition_count as u64),
-        (_, Some(keys)) => keys.iter().flatten().cloned().collect(),
-        (_, None) => Vec::new(),
-    };
-    // Fewer will do where memory is short: parts are cut where the output is written.
-    let step = asked
-        .len()
-        .div_ceil((plan.partition_count - 1).max(1))
-        .max(1);
-    let asked = asked
-        .into_iter()
-        .step_by(step)
-        .take(plan.partition_count - 1);
-    let asked = asked.filter(|key| !key.is_empty());
-    boundaries.extend(asked.map(|key| Boundary { key, chunk: 0 }));
-    boundaries.sort_unstable();
-    boundaries.dedup();
-    if shared.temps.lies_in_output() {
-        let shares = match sample.is_empty() {
-            true => vec![1; boundaries.len() + 1],
-            false => sample.shares(&boundaries),
-        };
-        shared.temps.divide(&shares);
-    }
-    partitions.begin(Table::range(&plan.order, boundaries));
-}
-
-/// One aligned place in each of as many equal stretches of the input as the plan wants samples.
-fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
-    let sizes: Vec<u64> = sources.iter().map(|source| source.meta.bytes).collect();
-    let total: u64 = sizes.iter().sum();
-    let stretch = (total / shared.plan.sample_count as u64).max(1);
-    (0..shared.plan.sample_count as u64)
-        .filter_map(|number| {
-            let mut at = number * stretch + shared.os.random() % stretch;
-            for (input, &size) in sizes.iter().enumerate() {
-                if at < size {
-                    return Some((input, sortmill_io::align_down(at)));
-                }
-                at -= size;
-            }
-            None
-        })
-        .collect()
-}
-
-fn add_to_sample(
-    shared: &Shared<'_>,
-    sample: &mut Sample,
-    first_chunk: u64,
-    offset: u64,
-    bytes: &[u8],
-) {
-    let plan = shared.plan;
-    let chunk = first_chunk + offset / plan.chunk_bytes as u64;
-    let have = match plan.order.format() {
-        // Where a line began is not known: the first newline ends a part of one.
-        Format::Lines => u64::from(offset > 0),
-        Format::Fixed(size) => offset % u64::from(size),
-        Format::Kv => unreachable!("pairs are sampled as they come"),
-    };
-    if shared.job.map.is_none()
-        && let Some(line) = cut_line(plan, bytes, have == 0)
-    {
-        sample.add(&plan.order, line, chunk);
-    }
-    let mapped = RefCell::new(Records::new(shared.job.format, plan.mapped_bytes_max));
-    sample_records(
-        &plan.order,
-        bytes,
-        &Begun::with(have),
-        KEYS_PER_PLACE,
-        |record| match &shared.job.map {
-            None => sample.add(&plan.order, record, chunk),
-            Some(function) => {
-                let mut made = mapped.borrow_mut();
-                made.clear();
-                function(record, &mut made);
-                if let Ok(batch) = made.batch(chunk, 0) {
-                    batch
-                        .records()
-                        .for_each(|record| sample.add(&plan.order, record, chunk));
-                }
-            }
-        },
-    );
-}
-
-/// The beginning of the last line of `bytes`, which goes on behind them, if a sample keeps no more of a key anyway; as
-/// a line. Long lines are seldom seen whole.
-fn cut_line<'b>(plan: &Plan, bytes: &'b [u8], begins: bool) -> Option<&'b [u8]> {
-    if plan.order.format() != Format::Lines {
-        return None;
-    }
-    let from = match memchr::memrchr(b'\n', bytes) {
-        Some(at) => at + 1,
-        None => begins.then_some(0)?,
-    };
-    bytes.get(from..from + SAMPLE_KEY_BYTES_MAX + 1)
-}
-
-/// Samples a stream, or pairs: what has come when memory for chunks is full must do. What it does not tell is mended
-/// by dividing.
-struct StreamSampler<'a> {
+/// Where the records of one chunk go.
+struct To<'a> {
     shared: &'a Shared<'a>,
     partitions: &'a Partitions<'a>,
-    sample: Option<Sample>,
+    origins: Option<&'a Origins>,
+    exchange: Option<&'a Exchange<'a>>,
+    table: &'a Table,
+    /// Where this process read it, and whether it is the chunk's long record.
+    chunk: Option<(&'a Chunk, bool)>,
+    goes: Goes,
 }
 
-impl<'a> StreamSampler<'a> {
-    fn new(shared: &'a Shared<'a>, partitions: &'a Partitions<'a>) -> Self {
-        Self {
-            shared,
-            partitions,
-            sample: Some(Sample::default()),
+impl To<'_> {
+    /// Appends each slot's records to the partition that owns it; workers begin at different slots, so that
+    /// they seldom meet.
+    fn append(
+        &self,
+        batch: &Batch<'_>,
+        scratch: &mut Scratch,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let count = self.table.slot_count();
+        let first = (batch.chunk as usize).wrapping_mul(7919) % count;
+        for slot in (first..count).chain(0..first) {
+            let range = scratch.rows_of(slot);
+            let is_wanted = match self.goes {
+                Goes::OnlySlot(only) => slot == only,
+                Goes::ByKey | Goes::AllToSlot(_) => true,
+            };
+            if range.is_empty() || !is_wanted {
+                continue;
+            }
+            let owner = self.table.owner(slot);
+            let (rows, spare) = scratch.rows_and_spare();
+            let rows = &rows[range];
+            if let Some(node) = node_of(owner) {
+                let exchange = self.exchange.ok_or_else(|| strayed(node))?;
+                exchange.put(node, self.shared, batch, rows, meter)?;
+                continue;
+            }
+            if let (Some(origins), Some((chunk, is_long))) = (self.origins, self.chunk) {
+                origins.note(slot, chunk, batch, rows, is_long);
+            }
+            let too_large = self.partitions.append(owner, batch, rows, spare, meter)?;
+            if too_large {
+                let order = &self.shared.plan.order;
+                self.partitions.divide(order, owner, batch, rows);
+            }
         }
+        Ok(())
     }
 }
 
-impl Watcher for StreamSampler<'_> {
-    fn see(&mut self, chunk: &Chunk) {
-        const KEYS_PER_CHUNK: usize = 4096;
-        let Some(sample) = &mut self.sample else {
-            return;
-        };
-        let order = &self.shared.plan.order;
-        if let Some(long) = &chunk.long {
-            sample.add(order, long.short(), chunk.number);
-        }
-        let bytes = &chunk.buffer[chunk.records.clone()];
-        sample_records(order, bytes, &Begun::default(), KEYS_PER_CHUNK, |record| {
-            sample.add(order, record, chunk.number);
-        });
-    }
+/// The error of records that another node sent here and that are node `node`'s.
+fn strayed(node: u32) -> Error {
+    let cause = format!("records came that belong to node {node}");
+    Error::new(ErrorKind::Corrupt, "receiving records", cause)
+}
 
-    fn must_decide(&mut self) {
-        let Some(sample) = self.sample.take() else {
-            return;
-        };
-        begin(self.shared, self.partitions, sample);
-    }
+/// Appends all records to the partition of one slot.
+fn append_all(
+    partitions: &Partitions<'_>,
+    slot: usize,
+    batch: &Batch<'_>,
+    scratch: &mut Scratch,
+    meter: &mut Meter<'_>,
+) -> Result<()> {
+    let rows: Vec<u32> = (0..batch.len() as u32).collect();
+    let id = u32::try_from(slot).expect("few partitions");
+    partitions.append(id, batch, &rows, &mut scratch.spare, meter)?;
+    Ok(())
 }

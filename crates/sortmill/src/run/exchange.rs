@@ -189,7 +189,7 @@ fn receive_all(
         meter,
         |chunk, records, meter| {
             let table = table.get().ok_or_else(|| shared.stop.error())?;
-            worker.records(Some(&table), chunk, records, 0, meter)
+            worker.records(Some(&table), (chunk, None), records, 0, meter)
         },
     )?;
     let seen = worker.seen;

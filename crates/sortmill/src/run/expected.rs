@@ -144,6 +144,28 @@ pub fn on_nodes(job: &Job, os: &dyn Os, spilled_bytes: u64, bytes: u64, verifies
     progress.enter(Phase::Sort, os);
 }
 
+/// Begins a job that reads and writes in turns, if all goes well each byte once. All of it counts as `sort`.
+pub fn in_order(shared: &Shared<'_>, bytes: u64) {
+    if let Some(progress) = &shared.job.progress {
+        progress.expect(Phase::Distribute, Some(0), Some(0));
+        progress.expect(Phase::Sort, Some(bytes), Some(align_up(bytes)));
+        progress.enter(Phase::Sort, shared.os);
+    }
+}
+
+/// It goes on in two passes from `written` bytes on, and what has been written may have to be once more.
+pub fn out_of_order(shared: &Shared<'_>, bytes: u64, written: u64) {
+    if let Some(progress) = &shared.job.progress {
+        let twice = shared
+            .plan
+            .temp_bytes
+            .unwrap_or(0)
+            .min(bytes - written.min(bytes));
+        let all = Some(bytes + twice + written);
+        progress.expect(Phase::Sort, all, all);
+    }
+}
+
 fn disk_bytes<'a>(blocks: impl Iterator<Item = &'a Block>) -> u64 {
     blocks.map(|block| block.disk_bytes() as u64).sum()
 }

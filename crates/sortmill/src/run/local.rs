@@ -13,7 +13,8 @@ use sortmill_io::process::{self, Child};
 use sortmill_io::sync::{Arc, scope, spawn};
 use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, Os, Pool, align_down, align_up};
 
-use super::distribute::{draw_sample, guarded, join};
+use super::distribute::{guarded, join};
+use super::sampling::draw_sample;
 use super::{Prepared, Shared, Where, expected, extents, room};
 use crate::chunks::{Chunks, Extent};
 use crate::cluster::On;
@@ -151,7 +152,10 @@ fn draw(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
     let (mut sample, bytes) = match plan.order.format() {
         // In the middle of a file nobody can tell where a pair begins.
         Format::Kv => sample_beginnings(shared, sources)?,
-        Format::Lines | Format::Fixed(_) => draw_sample(shared, sources)?,
+        Format::Lines | Format::Fixed(_) => {
+            let drawn = draw_sample(shared, sources)?;
+            (drawn.sample, drawn.bytes)
+        }
     };
     let node_count = plan.node_count() as usize;
     Ok(Drawn {

@@ -12,13 +12,18 @@ mod local;
 mod long;
 mod merging;
 mod node;
+mod notice;
+mod ordered;
+mod origins;
 mod parts;
 mod probe;
 mod proof;
 mod relocate;
 mod room;
+mod sampling;
 mod sorting;
 mod until;
+mod way;
 
 pub use node::node;
 
@@ -26,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 use sortmill_io::os::{Access, Kind};
 use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::{AtomicUsize, Ordering};
 use sortmill_io::{Os, Pool};
 
 use crate::chunks::Extent;
@@ -41,7 +47,7 @@ use crate::parts::{Cuts, PartCut, Parts};
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
-use crate::report::{Bytes, Fingerprints, PartSizes, Phase, Report};
+use crate::report::{Bytes, Fingerprints, PartSizes, Report};
 use crate::run::judge::Judged;
 use crate::run::proof::{check_input, compare};
 use crate::run::sorting::Sorted;
@@ -118,6 +124,8 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
         plan.lie_in_output();
     }
     let temps = room::temp_folders(job, os, &plan, (&sources, output.folder()), temps)?;
+    let writes_file = matches!(output, Where::NewFile(_));
+    plan.looks_for_order = notice::may_find(job, &plan, &sources, writes_file);
     Ok(Prepared {
         plan,
         temps,
@@ -408,26 +416,17 @@ fn sort_inner(
 
     let prepared_ns = os.now_ns();
     expected::enter(job, progress::Phase::Distribute, os);
-    let distributed = distribute::distribute(&shared, &sources, None);
+    if let Some(trace) = &job.trace {
+        trace.phase("prepare", began_ns, prepared_ns);
+    }
+    let mut distributed_bytes = None;
+    let way = way::go(&shared, &sources, target.as_ref(), &mut distributed_bytes);
     needed.temp_bytes = needed.temp_bytes.max(temps.given_bytes());
-    let distributed = distributed?;
-    needed.output_bytes = plan.shared_bytes.unwrap_or(distributed.fingerprint.bytes);
-    let cuts = cuts(job, cut_keys.clone(), distributed.fingerprint.bytes)?;
-    let distributed_ns = os.now_ns();
-    let usage_between = os.usage();
-    let sorted = match job.reaches(Stage::Load) {
-        true => sorting::sort(
-            &shared,
-            (distributed.units, &distributed.bodies),
-            &distributed.fingerprint,
-            target.as_ref(),
-            cuts,
-            None,
-        ),
-        false => Ok(Sorted::nothing(&distributed.units)),
-    };
-    needed.temp_bytes = needed.temp_bytes.max(temps.given_bytes());
-    let sorted = sorted?;
+    if let Some(bytes) = distributed_bytes {
+        needed.output_bytes = plan.shared_bytes.unwrap_or(bytes);
+    }
+    let way = way?;
+    let (distributed, sorted) = (&way.distributed, &way.sorted);
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
     if job.reaches(Stage::Reduce) {
@@ -457,30 +456,12 @@ fn sort_inner(
         (Where::Parts(new_folder), Some(Target::Parts(_))) => {
             expected::enter(job, progress::Phase::Sync, os);
             let folder = uncommitted_folder.expect("it was made");
-            commit_parts(&shared, new_folder, folder, &sorted)?;
+            commit_parts(&shared, new_folder, folder, sorted)?;
         }
         _ => {}
     }
     let committed_ns = os.now_ns();
-    let usage = os.usage();
-    let phase =
-        |name: &str, from: u64, to: u64, cpu: u64, stages| Phase::new(name, to - from, cpu, stages);
-    let mut phases = vec![
-        phase(
-            "distribute",
-            prepared_ns,
-            distributed_ns,
-            usage_between.cpu_ns - usage_before.cpu_ns,
-            &distributed.metrics,
-        ),
-        phase(
-            "sort",
-            distributed_ns,
-            sorted_ns,
-            usage.cpu_ns - usage_between.cpu_ns,
-            &sorted.metrics,
-        ),
-    ];
+    let mut phases = way.phases();
     until::keep_reached(job, &mut phases);
     let output_bytes = match job.until {
         None => sorted.written.bytes,
@@ -509,11 +490,6 @@ fn sort_inner(
     let ended_ns = os.now_ns() - judged.probe_ns;
     let usage = os.usage();
     if let Some(trace) = &job.trace {
-        trace.phase("prepare", began_ns, prepared_ns);
-        trace.phase("distribute", prepared_ns, distributed_ns);
-        if job.reaches(Stage::Load) {
-            trace.phase("sort", distributed_ns, sorted_ns);
-        }
         trace.phase("commit", sorted_ns, ended_ns);
     }
     Ok(Report {
@@ -538,7 +514,7 @@ fn sort_inner(
             merge_extra: sorted.merge_written_bytes + sorted.merge_read_bytes,
             output_written: sorted.written_bytes,
             output: output_bytes,
-            lower_bound: plan.lower_bound_bytes(distributed.read.bytes, output_bytes),
+            lower_bound: way.lower_bound_bytes(&plan, output_bytes),
             kernel_read: usage.read_bytes - usage_before.read_bytes - judged.probe_usage.read_bytes,
             kernel_written: usage.write_bytes
                 - usage_before.write_bytes
@@ -566,6 +542,7 @@ fn sort_inner(
         plan,
         verdicts: judged.verdicts,
         probe_ns: judged.probe_ns,
+        order: way.order,
     })
 }
 
@@ -652,6 +629,8 @@ pub struct Shared<'a> {
     pub(crate) cut_keys: Option<&'a CutKeys>,
     /// When the job began.
     began_ns: u64,
+    /// How often its phases are expected to take turns.
+    rounds: AtomicUsize,
 }
 
 impl<'a> Shared<'a> {
@@ -684,6 +663,7 @@ impl<'a> Shared<'a> {
             temps,
             cut_keys: None,
             began_ns: os.now_ns(),
+            rounds: AtomicUsize::new(1),
         })
     }
 }
@@ -692,7 +672,7 @@ impl Shared<'_> {
     /// A meter for the thread `name` of a phase that began at `began_ns`.
     fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
         // Two phases, each with its workers and one thread for each direction.
-        let count = 2 * (self.plan.worker_count + 2);
+        let count = 2 * (self.plan.worker_count + 2) * self.rounds.load(Ordering::SeqCst);
         let trace = self.job.trace.as_ref();
         let track = trace.map(|trace| trace.track(name, count));
         Meter::start_at(self.os, stages, began_ns)

@@ -16,7 +16,7 @@ use sortmill_io::{File, Os, net};
 use super::distribute::{Distributed, distribute, join};
 use super::exchange::{Exchange, Other};
 use super::proof::compare;
-use super::sorting::{self, Sorted};
+use super::sorting::{self, Sorted, Span};
 use super::{Needed, Shared, direct_io, expected, room};
 use crate::cluster::message::{self, Done, Failure, Fault, FromNode, Lines, Place, Start, ToNode};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,7 +27,7 @@ use crate::progress::{self, Progress, Snapshot};
 use crate::queue::{Promise, Stop};
 use crate::report::{Bytes, NodeReport, Phase};
 use crate::stage::read::{Left, ReadTotals, Share, Source};
-use crate::stage::write::Target;
+use crate::stage::write::{Seams, Target};
 use crate::temp::clean_up;
 use crate::temps::Temps;
 use crate::wire;
@@ -262,7 +262,7 @@ fn work(
         others: others.collect::<Result<_>>()?,
     };
     let clock = Clock::start(os);
-    let distributed = distribute(shared, sources, Some(&exchange))?;
+    let distributed = distribute(shared, sources, None, Some(&exchange))?;
     drop(exchange);
     let distribute_phase = clock.phase(os, "distribute", &distributed.metrics);
     coordinator.tell_progress();
@@ -287,10 +287,17 @@ fn work(
         counts,
         ..
     } = distributed;
+    let span = Span {
+        base: place.from,
+        bytes: fingerprint.bytes,
+        total: Some(place.file_bytes),
+        seams: &Seams::default(),
+        is_all: true,
+    };
     let sorted = sorting::sort(
         shared,
         (units, &bodies),
-        &fingerprint,
+        &span,
         Some(&target),
         None,
         Some(place),

@@ -56,7 +56,9 @@ pub struct Sorted {
     pub merge_written_bytes: u64,
     pub merge_read_bytes: u64,
     /// Bytes of each unit.
-    sizes: Vec<u64>,
+    pub sizes: Vec<u64>,
+    /// What came out of each unit, in the order of units; of a job that gets as far as its output.
+    pub units: Vec<Fingerprint>,
     merged: u64,
     /// The files of the output, if it has several.
     pub parts: Option<Vec<Part>>,
@@ -72,6 +74,17 @@ impl Sorted {
             sizes: units.iter().map(received_bytes).collect(),
             ..Self::default()
         }
+    }
+
+    /// Adds what a later round did with other units. Which units there are is for the caller to know.
+    pub fn then(&mut self, later: &Self) {
+        self.written_bytes += later.written_bytes;
+        self.loaded_bytes += later.loaded_bytes;
+        self.moved_bytes += later.moved_bytes;
+        self.merge_written_bytes += later.merge_written_bytes;
+        self.merge_read_bytes += later.merge_read_bytes;
+        self.merged += later.merged;
+        self.metrics.then(&later.metrics);
     }
 
     /// Records, and their bytes, of the units that were laid out, merged ones included.
@@ -106,6 +119,8 @@ pub struct Done {
     gathered: Fingerprint,
     written: Fingerprint,
     pub sizes: Vec<u64>,
+    /// What came out of units, by their numbers.
+    units: Vec<(usize, Fingerprint)>,
     pub merged: u64,
     pub merge_written_bytes: u64,
     pub merge_read_bytes: u64,
@@ -133,15 +148,29 @@ pub struct Phase<'a> {
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
 }
 
-/// Sorts `units` into `target`, in parts if there are `cuts`, or from `place` on if others write before and behind it;
-/// without a target, what comes to the writer is dropped.
+/// Where in the output the units of one round go.
+pub struct Span<'a> {
+    /// Where the first one begins.
+    pub base: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// Bytes of the whole output, where they are known and it is one file.
+    pub total: Option<u64>,
+    /// Blocks that they share with units of other rounds.
+    pub seams: &'a Seams,
+    /// There is no other round.
+    pub is_all: bool,
+}
+
+/// Sorts `units` into their span of `target`, in parts if there are `cuts`; without one, what comes to the writer is
+/// dropped.
 ///
 /// # Errors
 /// The first of any thread.
 pub fn sort(
     shared: &Shared<'_>,
     (mut units, bodies): (Vec<Unit>, &Bodies),
-    distributed: &Fingerprint,
+    span: &Span<'_>,
     target: Option<&Target>,
     cuts: Option<Cuts>,
     place: Option<Place>,
@@ -154,22 +183,23 @@ pub fn sort(
     let (in_bodies, bodies_on_disk) = bodies.held();
     let free = plan.block_count - in_bodies;
     let lead = match shared.temps.lies_in_output() {
-        true => Lead::new(&units, free, |unit| is_too_large(shared, unit)),
+        true => Lead::new(&units, span.base, free, |unit| is_too_large(shared, unit)),
         false => Lead::default(),
     };
     let moves = relocate::moves(shared, &units, &lead.move_below)?;
     let moved_bytes = relocate::moved_bytes(&moves);
     let read_bytes = moved_bytes + bodies_on_disk;
-    expected::sort(
-        shared,
-        &units,
-        distributed.bytes,
-        (read_bytes, moved_bytes),
-        target,
-    );
+    if span.is_all {
+        expected::sort(
+            shared,
+            &units,
+            span.bytes,
+            (read_bytes, moved_bytes),
+            target,
+        );
+    }
     relocate::relocate(shared, &mut units, &moves)?;
-    let from = place.map_or(0, |place| place.from);
-    let places = Places::new(unit_count, from, lead.needs);
+    let places = Places::new(unit_count, span.base, lead.needs);
     let parts = cuts.map(|cuts| InParts::new(cuts, unit_count));
     {
         let (loaded, blocks, places) = (loaded.clone(), blocks.clone(), places.clone());
@@ -187,11 +217,8 @@ pub fn sort(
     let output = Output {
         pool: &shared.chunk_pool,
         blocks: &blocks,
-        seams: Seams::default(),
-        total: match place {
-            Some(place) => Some(place.file_bytes),
-            None => parts.is_none().then_some(distributed.bytes),
-        },
+        seams: span.seams,
+        total: span.total,
         stop,
     };
     let phase = Phase {
@@ -216,7 +243,7 @@ pub fn sort(
                 // The probe of a long job writes to it; some of the job is still to come.
                 let so_far_ns = os.now_ns() - shared.began_ns;
                 // Workers may have bodies still to read.
-                let is_read = bodies_on_disk == 0;
+                let is_read = bodies_on_disk == 0 && span.is_all;
                 if is_read && !judge::is_probed(shared, so_far_ns + so_far_ns / 4) {
                     shared.temps.remove_spilled();
                 }
@@ -266,6 +293,7 @@ pub fn sort(
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
     let pieces = std::mem::take(&mut done.pieces);
+    done.units.sort_unstable_by_key(|&(number, _)| number);
     let files = phase.parts.map(|parts| parts.files(pieces)).transpose()?;
     let edges = place.map(|place| {
         let range = place.from..place.from + done.written.bytes;
@@ -282,6 +310,7 @@ pub fn sort(
         merge_read_bytes: done.merge_read_bytes,
         moved_bytes,
         sizes: done.sizes,
+        units: done.units.into_iter().map(|(_, unit)| unit).collect(),
         merged: done.merged,
         metrics,
     })
@@ -292,6 +321,7 @@ impl Done {
         self.gathered.merge(&other.gathered);
         self.written.merge(&other.written);
         self.sizes.extend(other.sizes);
+        self.units.extend(other.units);
         self.merged += other.merged;
         self.merge_written_bytes += other.merge_written_bytes;
         self.merge_read_bytes += other.merge_read_bytes;
@@ -586,7 +616,8 @@ impl<'a> Phase<'a> {
             }
             let mut kept = sortmill_io::sync::lock(&self.sink);
             let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
-            self.put_records(sink, meter, done, give)?;
+            let unit = self.put_records(sink, meter, done, give)?;
+            done.units.push((number, unit));
             drop(kept);
             self.places.end_turn();
             return Ok(());
@@ -595,7 +626,8 @@ impl<'a> Phase<'a> {
         meter.lap(Stage::Reduce, State::Output);
         let offset = offset.ok_or_else(|| self.shared.stop.error())?;
         let mut sink = Sink::new(self.output, offset);
-        self.put_records(&mut sink, meter, done, give)?;
+        let unit = self.put_records(&mut sink, meter, done, give)?;
+        done.units.push((number, unit));
         if sink.bytes != bytes {
             return Err(crate::stage::reduce::out_of_order());
         }

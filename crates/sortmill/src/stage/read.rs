@@ -8,6 +8,7 @@
 //! Files on several devices are read side by side, each device's in order, so that all devices are busy. Chunks are
 //! numbered as if they were read one after the other.
 
+mod apart;
 mod share;
 
 use std::collections::VecDeque;
@@ -16,7 +17,7 @@ use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::sync::Arc;
 use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
-use crate::batch::Chunk;
+use crate::batch::{Chunk, Goes};
 use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
@@ -26,6 +27,7 @@ use crate::order::{Begun, Format, KV_HEADER_BYTES, Order};
 use crate::plan::Plan;
 use crate::queue::{Queue, Stop};
 
+pub use apart::{ApartReader, Part, read_apart};
 pub use share::{Left, Share};
 
 const DOING: &str = "reading the input";
@@ -143,7 +145,7 @@ pub fn devices(sources: &[Source]) -> Vec<u64> {
 }
 
 /// Looks at each chunk before it is handed on: how a stream is sampled.
-pub trait Watcher {
+pub trait Watcher: Send {
     /// Sees a chunk's records.
     fn see(&mut self, chunk: &Chunk);
     /// The reader is about to wait for memory, or has come to the end.
@@ -574,6 +576,7 @@ impl Run<'_, '_, '_> {
             buffer,
             records,
             long,
+            goes: Goes::ByKey,
         })
     }
 

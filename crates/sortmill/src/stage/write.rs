@@ -71,6 +71,23 @@ impl Seams {
         })
     }
 
+    /// Puts what was written before into the block at `offset` of the one file: `bytes`, from its beginning.
+    ///
+    /// # Errors
+    /// As [`Seams::put`].
+    pub fn begin(&self, offset: u64, bytes: &[u8], total: u64) -> Result<()> {
+        let completed = self.put(0, offset, bytes, Some(total))?;
+        assert!(completed.is_none(), "there is more to come");
+        Ok(())
+    }
+
+    /// The bytes of the one unfinished block of the one file, from the block's beginning on, if there is one: they
+    /// come from the units of earlier rounds.
+    pub fn unfinished(&self, offset: u64) -> Option<Box<[u8]>> {
+        let seam = lock(&self.blocks).remove(&(0, align_down(offset)))?;
+        Some(seam.bytes)
+    }
+
     /// Says that file `part` has `total` bytes. Answers its last block if that completes it.
     ///
     /// # Errors
@@ -132,7 +149,7 @@ pub struct Output<'a> {
     /// Where full buffers go.
     pub blocks: &'a Queue<OutBlock>,
     /// Blocks between units.
-    pub seams: Seams,
+    pub seams: &'a Seams,
     /// Bytes of the whole output, where they are known before it is written and it is one file.
     pub total: Option<u64>,
     /// Ends the job.

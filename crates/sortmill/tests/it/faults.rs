@@ -4,6 +4,7 @@
 //! fails, once or from then on, it must end with the right output or a clean error, the old output in
 //! place and nothing left behind. `SEED=n` repeats a failure.
 
+mod order;
 mod parts;
 
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ fn sorted(input: &[u8]) -> Vec<u8> {
 /// What a job is and what it is to make.
 #[derive(Clone)]
 struct Case {
+    format: Format,
     input: Arc<Vec<u8>>,
     expected: Arc<Vec<u8>>,
     tuning: Tuning,
@@ -74,6 +76,7 @@ impl Case {
     fn new(seed: u64, bytes: usize) -> Self {
         let input = input(seed, bytes);
         Self {
+            format: Format::Lines,
             expected: Arc::new(sorted(&input)),
             input: Arc::new(input),
             tuning: Tuning {
@@ -97,7 +100,7 @@ impl Case {
         } else {
             Input::Path("/in".into())
         };
-        let mut job = Job::new(vec![input], Output::Path("/out".into()), Format::Lines);
+        let mut job = Job::new(vec![input], Output::Path("/out".into()), self.format);
         job.memory_bytes = Some(self.memory_bytes);
         job.temps.clone_from(&self.temps);
         job.threads = Some(2);

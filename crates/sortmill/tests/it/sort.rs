@@ -8,6 +8,7 @@ pub(crate) mod inputs;
 mod kv;
 mod long;
 mod oracle;
+mod order;
 mod parts;
 mod progress;
 mod report;

@@ -107,6 +107,7 @@ pub fn report(
         partitions: sum_partitions(&nodes),
         parts: None,
         nodes,
+        order: None,
         fingerprints: Fingerprints {
             input: sums.input,
             distributed: sums.distributed,

@@ -26,6 +26,7 @@ fn lines_of_every_kind_are_sorted() {
         for machine in [MACHINES[number % 3], Machine::Sim] {
             let report = case.check(machine, &format!("{kind:?}"));
             let spills = kind != Lines::Tiny && kind != Lines::Zeros && kind != Lines::Long;
+            let spills = spills && !report.order.is_some_and(|order| order.is_one_pass);
             assert!(
                 report.partitions.evicted > 0 || !spills,
                 "{kind:?} fits in memory"
@@ -95,7 +96,8 @@ fn records_longer_than_headroom_block_and_chunk() {
                 ..Case::lines(vec![lines(Lines::Long, &mut random, 9_000_000)])
             };
             let report = case.check(MACHINES[random.below(4)], "long lines");
-            assert!(report.partitions.evicted > 0);
+            // Partitions, or the bodies of long lines.
+            assert!(report.bytes.temp_written > 0);
         }
     }
     for size in [4000, 4096, 5000, 16_384, 20_001, 50_000] {

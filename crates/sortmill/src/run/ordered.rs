@@ -1,0 +1,580 @@
+//! Input that is in order already, in one piece or a few: read once and written once.
+//!
+//! The sample comes from known places, so it shows whether the input rises or falls in long pieces
+//! ([`crate::pieces`]). Then the two phases take turns. A round distributes as many stretches as fit in memory, those
+//! with the lowest keys first, and sorts and writes the units below all stretches to come. That goes on until the
+//! input is at its end: one pass. Memory holds what each piece is ahead.
+//!
+//! ```text
+//! round 1   read [s1 s2 s3]   units 0 1 2 | 3 begun     write 0 1 2
+//! round 2   read [s4 s5 s6]           3 4 5 | 6 begun     write 3 4 5      a record of unit 1 comes: late
+//! the rest  read [s7 ...], spill as always, sort and write the rest behind the room for what is late
+//! mend      units 5, 4, ... down to 1: written a little further right; unit 1 is made again from the input, with
+//!           its late records
+//! ```
+//!
+//! Where order ends, with the first late record or where nothing completes a unit any more, nothing else is written
+//! early, and the rest takes the two passes that it takes in any job. What was written early is read and written once
+//! more at most, from the first unit with late records on. So no byte is read or written more than twice, whatever
+//! the input. Mending goes downwards, so no unit is written over one that is still to be read.
+
+use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::Ordering;
+use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, Pool, align_down, align_up};
+
+use super::distribute::{Distributed, Queues, Reads, round};
+use super::notice::{Found, room_bytes};
+use super::origins::Origins;
+use super::sorting::{self, Sorted, Span};
+use super::way::{Took, Way};
+use super::{Shared, expected, sampling};
+use crate::batch::Goes;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::long::WHOLE_COUNT;
+use crate::metrics::Metrics;
+use crate::partitions::{Counts, Partitions, Unit};
+use crate::pieces::Stretch;
+use crate::report::Order;
+use crate::stage::read::{ApartReader, Part, ReadTotals, Source};
+use crate::stage::write::{Seams, Target};
+use crate::table::{Boundary, Table};
+
+/// What lies between the records of units may be read again, up to a part of the input: one in so many bytes.
+const EXCESS_PART: u64 = 64;
+
+/// Sorts input that was found in order.
+///
+/// # Errors
+/// As any job.
+pub fn sort(shared: &Shared<'_>, sources: &[Source], target: &Target, found: Found) -> Result<Way> {
+    let mut rounds = Rounds::begin(shared, sources, target, found)?;
+    rounds.write_early()?;
+    let mut places = rounds.write_rest()?;
+    if places.late_bytes() > 0 {
+        rounds.mend(&mut places)?;
+    }
+    rounds.end()
+}
+
+/// A job in rounds.
+struct Rounds<'a> {
+    shared: &'a Shared<'a>,
+    sources: &'a [Source],
+    target: &'a Target,
+    /// The output's.
+    file: Arc<File>,
+    queues: Queues,
+    partitions: Partitions<'a>,
+    table: Table,
+    /// How much of the sample each slot has.
+    shares: Vec<u64>,
+    longs: Pool,
+    stretches: Vec<Stretch>,
+    /// The stretch to be read next.
+    next: usize,
+    origins: Origins,
+    seams: Seams,
+    /// What was written of each slot so far, and where the next one begins.
+    written: Vec<Fingerprint>,
+    base: u64,
+    /// What may still be read in excess.
+    excess_left: u64,
+    way: Way,
+}
+
+impl<'a> Rounds<'a> {
+    fn begin(
+        shared: &'a Shared<'a>,
+        sources: &'a [Source],
+        target: &'a Target,
+        found: Found,
+    ) -> Result<Self> {
+        let plan = shared.plan;
+        let Target::File(file, _) = target else {
+            unreachable!("order is looked for where the output is a file");
+        };
+        let input_bytes = plan.input_bytes.expect("all inputs are files");
+        expected::in_order(shared, input_bytes);
+        // Each round has its threads; as many again may mend.
+        let rounds = input_bytes / room_bytes(shared).max(1) + 2;
+        shared.rounds.store(2 * rounds as usize, Ordering::SeqCst);
+        let mut drawn = found.drawn;
+        let boundaries = sampling::boundaries(shared, &mut drawn.sample);
+        let shares = sampling::shares(&drawn.sample, &boundaries);
+        let table = Table::range(&plan.order, boundaries);
+        let queues = Queues::new(shared);
+        let partitions = queues.partitions(shared).undivided();
+        partitions.begin(table.clone());
+        let partitions_bodies = partitions.bodies();
+        let longs = Pool::new(WHOLE_COUNT, align_up(plan.record_bytes_max as u64) as usize)
+            .map_err(|error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string()))?;
+        let close = longs.clone();
+        shared.stop.on_stop(move || close.close());
+        Ok(Self {
+            shared,
+            sources,
+            target,
+            file: Arc::clone(file),
+            queues,
+            partitions,
+            origins: Origins::new(table.slot_count()),
+            table,
+            shares,
+            longs,
+            stretches: found.stretches,
+            next: 0,
+            seams: Seams::default(),
+            written: Vec::new(),
+            base: 0,
+            excess_left: input_bytes / EXCESS_PART,
+            way: Way {
+                distributed: Distributed {
+                    units: Vec::new(),
+                    bodies: partitions_bodies,
+                    read: ReadTotals::default(),
+                    sample_bytes: drawn.bytes,
+                    sample_ns: drawn.ns,
+                    input: Fingerprint::default(),
+                    fingerprint: Fingerprint::default(),
+                    counts: Counts::default(),
+                    metrics: Metrics::default(),
+                },
+                sorted: Sorted::default(),
+                distribute: Took::default(),
+                sort: Took::default(),
+                order: Some(Order {
+                    pieces: found.piece_count as u64,
+                    ..Order::default()
+                }),
+            },
+        })
+    }
+
+    /// Reads as much as fits in memory and writes what is complete then, until the rest fits or order ends.
+    fn write_early(&mut self) -> Result<()> {
+        loop {
+            let until = self.fits_until();
+            if until == self.next || until == self.stretches.len() {
+                return Ok(());
+            }
+            let complete = self.complete_below(self.stretches[until].lowest.as_ref());
+            let parts = self.parts(&self.stretches[self.next..until]);
+            self.next = until;
+            let from = self.written.len();
+            let origins = &self.origins;
+            let excess_left = &mut self.excess_left;
+            let (units, to) = round_of(
+                &mut self.way,
+                self.shared,
+                (&self.queues, &self.partitions, &self.longs),
+                Some(origins),
+                (&parts, true),
+                |partitions| {
+                    let held = partitions.held_bytes();
+                    let is_late = held[..from].iter().any(|&bytes| bytes > 0);
+                    let to = match is_late {
+                        true => from,
+                        false => affordable(origins, from..complete.max(from), &held, excess_left),
+                    };
+                    Ok((partitions.take(from..to)?, to))
+                },
+            )?;
+            let base = self.base;
+            let written = self.write(units, base, None)?;
+            self.base += written.iter().map(|unit| unit.bytes).sum::<u64>();
+            self.written.extend(written);
+            self.origins.written = self.written.len();
+            if to < complete {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The stretch behind the last one that fits in memory.
+    fn fits_until(&self) -> usize {
+        let mut room = room_bytes(self.shared);
+        let rest = &self.stretches[self.next..];
+        let fits = rest.iter().take_while(|stretch| {
+            let left = room.checked_sub(stretch.bytes);
+            room = left.unwrap_or(0);
+            left.is_some()
+        });
+        self.next + fits.count()
+    }
+
+    /// The slot behind the last one that has all its records, if all that come are not below `lowest`.
+    fn complete_below(&self, lowest: Option<&Boundary>) -> usize {
+        let Some(lowest) = lowest else { return 0 };
+        let is_complete = |slot: &usize| {
+            let (_, to) = self.table.around(*slot);
+            to.is_some_and(|to| to <= lowest)
+        };
+        (0..self.table.slot_count()).take_while(is_complete).count()
+    }
+
+    /// The chunks of stretches, each read on its own.
+    fn parts(&self, stretches: &[Stretch]) -> Vec<Part> {
+        let chunk_bytes = self.shared.plan.chunk_bytes as u64;
+        let of = |stretch: &Stretch| {
+            let source = &self.sources[stretch.input];
+            let (input, first) = (stretch.input, stretch.chunk);
+            let (from, to) = (stretch.offset, stretch.offset + stretch.bytes);
+            let offsets = (from..to).step_by(chunk_bytes as usize);
+            let parts = (0..).zip(offsets).map(move |(number, offset)| {
+                let bytes = chunk_bytes.min(to - offset);
+                Part {
+                    file: Arc::clone(&source.file),
+                    input,
+                    chunk: first + number,
+                    offset,
+                    bytes,
+                    begins: offset == 0,
+                    last: offset + bytes == source.meta.bytes,
+                    goes: Goes::ByKey,
+                }
+            });
+            parts.collect::<Vec<Part>>()
+        };
+        stretches.iter().flat_map(of).collect()
+    }
+
+    /// Sorts units and writes them from `base` on. Answers what was written of each.
+    fn write(
+        &mut self,
+        units: Vec<Unit>,
+        base: u64,
+        total: Option<u64>,
+    ) -> Result<Vec<Fingerprint>> {
+        let before = Took::now(self.shared);
+        let span = Span {
+            base,
+            bytes: units.iter().filter_map(Unit::bytes).sum(),
+            total,
+            seams: &self.seams,
+            is_all: false,
+        };
+        let (shared, units) = (self.shared, (units, &*self.way.distributed.bodies));
+        let sorted = sorting::sort(shared, units, &span, Some(self.target), None, None)?;
+        self.way.sorted.then(&sorted);
+        self.way.sort.add_since(&before, self.shared, "sort");
+        Ok(sorted.units)
+    }
+
+    /// Reads what is left, as any job does, and writes its units, behind the room for what is late.
+    fn write_rest(&mut self) -> Result<Early> {
+        let shared = self.shared;
+        let from = self.written.len();
+        let mut rest = self.stretches.split_off(self.next);
+        if self.fits_until_end(&rest) {
+            self.order().is_one_pass = true;
+        } else {
+            rest.sort_unstable_by_key(|stretch| stretch.chunk);
+            self.shares[..from].fill(0);
+            let input_bytes = shared.plan.input_bytes.expect("all inputs are files");
+            shared.temps.divide(&self.shares, self.base);
+            expected::out_of_order(shared, input_bytes, self.base);
+        }
+        let parts = self.parts(&rest);
+        let all = from..self.table.slot_count();
+        let units = round_of(
+            &mut self.way,
+            shared,
+            (&self.queues, &self.partitions, &self.longs),
+            Some(&self.origins),
+            (&parts, true),
+            |partitions| partitions.take(all),
+        )?;
+        let mut late = self.partitions.held_bytes();
+        late.truncate(from);
+        let places = Early::new(&self.written, late);
+        let base = self.base + places.late_bytes();
+        let total = self.way.distributed.fingerprint.bytes;
+        self.order().early_bytes = self.base;
+        if places.late_bytes() > 0 {
+            self.order().is_one_pass = false;
+            self.order().late_bytes = places.late_bytes();
+            self.flush(self.base)?;
+        }
+        let written = self.write(units, base, Some(total))?;
+        self.written.extend(written);
+        Ok(places)
+    }
+
+    fn fits_until_end(&self, rest: &[Stretch]) -> bool {
+        let bytes: u64 = rest.iter().map(|stretch| stretch.bytes).sum();
+        bytes <= room_bytes(self.shared)
+    }
+
+    /// Writes the units that were written early again, from the highest to the first with late records, as many at a
+    /// time as fit in memory.
+    fn mend(&mut self, places: &mut Early) -> Result<()> {
+        let total = self.way.distributed.fingerprint.bytes;
+        let first = places.first_late();
+        let block = align_down(places.new[first]);
+        let bytes = self.read_block(block)?;
+        let before = (places.new[first] - block) as usize;
+        self.seams.begin(block, &bytes[..before], total)?;
+        let mut to = places.late.len();
+        while to > first {
+            let from = places.fits_from(first, to, room_bytes(self.shared));
+            let parts: Vec<Part> = (from..to)
+                .flat_map(|slot| match places.late[slot] {
+                    0 => self.written_parts(slot, places.old[slot]),
+                    _ => self.origin_parts(slot),
+                })
+                .collect();
+            self.order().again_read_bytes += parts.iter().map(|part| part.bytes).sum::<u64>();
+            let units = round_of(
+                &mut self.way,
+                self.shared,
+                (&self.queues, &self.partitions, &self.longs),
+                None,
+                (&parts, false),
+                |partitions| partitions.take(from..to),
+            )?;
+            let again = self.write(units, places.new[from], Some(total))?;
+            self.order().again_bytes += again.iter().map(|unit| unit.bytes).sum::<u64>();
+            self.written.splice(from..to, again);
+            to = from;
+        }
+        Ok(())
+    }
+
+    /// What was written of a slot at `offset`, in parts.
+    fn written_parts(&self, slot: usize, offset: u64) -> Vec<Part> {
+        let chunk_bytes = self.shared.plan.chunk_bytes as u64;
+        let end = offset + self.written[slot].bytes;
+        let mut parts = Vec::new();
+        let mut from = offset;
+        while from < end {
+            let to = end.min((from / chunk_bytes + 1) * chunk_bytes);
+            parts.push(Part {
+                file: Arc::clone(&self.file),
+                input: 0,
+                // Sorted already: this keeps it so.
+                chunk: parts.len() as u64,
+                offset: from,
+                bytes: to - from,
+                begins: from == offset,
+                last: false,
+                goes: Goes::AllToSlot(slot),
+            });
+            from = to;
+        }
+        parts
+    }
+
+    /// Where the records of a slot came from that were not late.
+    fn origin_parts(&self, slot: usize) -> Vec<Part> {
+        let origins = self.origins.of(slot).into_iter();
+        origins
+            .map(|origin| {
+                let source = &self.sources[origin.input];
+                // A newline that was added is not in the file.
+                let to = origin.to.min(source.meta.bytes);
+                Part {
+                    file: Arc::clone(&source.file),
+                    input: origin.input,
+                    chunk: origin.chunk,
+                    offset: origin.from,
+                    bytes: to - origin.from,
+                    begins: true,
+                    last: to == source.meta.bytes,
+                    goes: Goes::OnlySlot(slot),
+                }
+            })
+            .collect()
+    }
+
+    /// Writes the block of the output that was to be completed by what now goes elsewhere.
+    fn flush(&mut self, end: u64) -> Result<()> {
+        let seams = std::mem::take(&mut self.seams);
+        match seams.unfinished(end) {
+            Some(block) => self.write_block(align_down(end), &block),
+            None => Ok(()),
+        }
+    }
+
+    fn read_block(&mut self, offset: u64) -> Result<Vec<u8>> {
+        self.transfer(OpKind::Read, offset, &[])
+    }
+
+    fn write_block(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.transfer(OpKind::Write, offset, bytes)?;
+        self.way.sorted.written_bytes += ALIGN_BYTES as u64;
+        if let Some(progress) = &self.shared.job.progress {
+            progress.wrote(ALIGN_BYTES as u64);
+        }
+        Ok(())
+    }
+
+    /// Reads or writes one aligned block of the output. Answers what is there now.
+    fn transfer(&self, kind: OpKind, offset: u64, bytes: &[u8]) -> Result<Vec<u8>> {
+        let Shared { os, stop, .. } = *self.shared;
+        let doing = match kind {
+            OpKind::Read => "reading what was written of the output",
+            OpKind::Write => "writing the output",
+        };
+        let wrong =
+            |error: std::io::Error| Error::io(doing, &self.file.path, &error).offset(offset);
+        let mut ring = os.ring(1).map_err(wrong)?;
+        let buffer = self.shared.chunk_pool.take();
+        let mut buffer = buffer.ok_or_else(|| stop.error())?;
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        ring.submit(Op {
+            kind,
+            file: Arc::clone(&self.file),
+            offset,
+            buffer,
+            range: 0..ALIGN_BYTES,
+            tag: 0,
+        });
+        let done = ring.complete(true).expect("it is in flight");
+        done.result.map_err(wrong)?;
+        Ok(done.op.buffer[..ALIGN_BYTES].to_vec())
+    }
+
+    fn order(&mut self) -> &mut Order {
+        self.way.order.as_mut().expect("it was found")
+    }
+
+    /// What the job has done, once nothing is left to be written and the inputs are what they were.
+    fn end(mut self) -> Result<Way> {
+        let total = self.way.distributed.fingerprint.bytes;
+        self.flush(total)?;
+        for source in self.sources {
+            source.check_unchanged(self.shared.os, self.shared.job.as_of_start)?;
+        }
+        let sorted = &mut self.way.sorted;
+        for unit in &self.written {
+            sorted.gathered.merge(unit);
+        }
+        sorted.written = sorted.gathered;
+        sorted.sizes = self.written.iter().map(|unit| unit.bytes).collect();
+        let counts = &mut self.way.distributed.counts;
+        counts.evicted = self.partitions.evicted_count();
+        Ok(self.way)
+    }
+}
+
+/// Distributes `parts`, `first` if they have not been read before, and ends the round with `end`.
+fn round_of<T>(
+    way: &mut Way,
+    shared: &Shared<'_>,
+    (queues, partitions, longs): (&Queues, &Partitions<'_>, &Pool),
+    origins: Option<&Origins>,
+    (parts, first): (&[Part], bool),
+    end: impl FnOnce(&Partitions<'_>) -> Result<T>,
+) -> Result<T> {
+    let (before, given) = (Took::now(shared), shared.temps.given_bytes());
+    let reader = ApartReader {
+        os: shared.os,
+        plan: shared.plan,
+        pool: &shared.chunk_pool,
+        longs,
+        chunks: &queues.chunks,
+        stop: shared.stop,
+    };
+    let reads = Reads::Apart(reader, parts);
+    let end = || end(partitions);
+    let round = round(
+        shared,
+        queues,
+        partitions,
+        (origins, None),
+        reads,
+        || Ok(()),
+        end,
+    )?;
+    let distributed = &mut way.distributed;
+    let read = &mut distributed.read;
+    read.device_bytes += round.read.device_bytes;
+    if first {
+        read.bytes += round.read.bytes;
+        read.record_bytes += round.read.record_bytes;
+        read.added_bytes += round.read.added_bytes;
+        distributed.input.merge(&round.input);
+        distributed.fingerprint.merge(&round.fingerprint);
+    }
+    distributed.metrics.then(&round.metrics);
+    distributed.counts.spilled_bytes += shared.temps.given_bytes() - given;
+    way.distribute.add_since(&before, shared, "distribute");
+    if let Some(order) = &mut way.order {
+        order.rounds += 1;
+    }
+    Ok(round.ended)
+}
+
+/// The slot behind the last of `slots` that could be made again from the input without reading much else.
+fn affordable(
+    origins: &Origins,
+    slots: std::ops::Range<usize>,
+    held: &[u64],
+    excess_left: &mut u64,
+) -> usize {
+    for slot in slots.clone() {
+        let excess = origins
+            .bytes(slot)
+            .map(|bytes| bytes.saturating_sub(held[slot]));
+        match excess.and_then(|excess| excess_left.checked_sub(excess)) {
+            Some(left) => *excess_left = left,
+            None => return slot,
+        }
+    }
+    slots.end
+}
+
+/// Where the units lie that were written early, and where they belong.
+struct Early {
+    /// Bytes that came late for each.
+    late: Vec<u64>,
+    old: Vec<u64>,
+    new: Vec<u64>,
+    /// Bytes of each, with what came late.
+    bytes: Vec<u64>,
+}
+
+impl Early {
+    fn new(written: &[Fingerprint], late: Vec<u64>) -> Self {
+        let sums = |bytes: &[u64]| {
+            let begin = |sum: &mut u64, bytes: &u64| {
+                let begin = *sum;
+                *sum += bytes;
+                Some(begin)
+            };
+            bytes.iter().scan(0, begin).collect()
+        };
+        let old: Vec<u64> = written.iter().map(|unit| unit.bytes).collect();
+        let bytes: Vec<u64> = old
+            .iter()
+            .zip(&late)
+            .map(|(old, late)| old + late)
+            .collect();
+        Self {
+            old: sums(&old),
+            new: sums(&bytes),
+            bytes,
+            late,
+        }
+    }
+
+    fn late_bytes(&self) -> u64 {
+        self.late.iter().sum()
+    }
+
+    fn first_late(&self) -> usize {
+        let first = self.late.iter().position(|&late| late > 0);
+        first.expect("some are late")
+    }
+
+    /// From which slot on those below `to`, but none below `first`, fit into `room` bytes together: one at least.
+    fn fits_from(&self, first: usize, to: usize, room: u64) -> usize {
+        let mut sum = 0;
+        let fits = (first..to).rev().take_while(|&slot| {
+            sum += self.bytes[slot];
+            sum <= room
+        });
+        to - fits.count().max(1)
+    }
+}

@@ -1,0 +1,310 @@
+//! The sample: keys from places all over the files, or from what comes first of a stream, and the table of boundaries.
+
+use std::cell::RefCell;
+
+use sortmill_io::sync::Arc;
+use sortmill_io::{Op, OpKind, Pool};
+
+use super::Shared;
+use crate::batch::{Chunk, Records};
+use crate::chunks::Chunks;
+use crate::error::{Error, Result};
+use crate::job::Boundaries;
+use crate::order::{Begun, Format};
+use crate::partitions::Partitions;
+use crate::pieces::Key;
+use crate::plan::Plan;
+use crate::sample::{SAMPLE_KEY_BYTES_MAX, Sample};
+use crate::stage::read::{Source, Watcher, sample_records};
+use crate::table::{Boundary, Table, uniform_keys};
+
+/// The most keys drawn at one place of the input.
+const KEYS_PER_PLACE: usize = 64;
+/// Memory for the reads of the sample, at most.
+const SAMPLE_POOL_BYTES: usize = 256 << 10;
+
+/// What was drawn, and what that took.
+#[derive(Default)]
+pub struct Drawn {
+    pub sample: Sample,
+    /// The first key at each place, in the order of places.
+    pub firsts: Vec<Key>,
+    /// Bytes read.
+    pub bytes: u64,
+    pub ns: u64,
+}
+
+/// Draws keys from places all over the files.
+pub fn draw(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
+    if !wants_sample(shared) {
+        return Ok(Drawn::default());
+    }
+    draw_sample(shared, sources)
+}
+
+/// The same, even if no boundary of this process' own has to be found.
+pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
+    let began_ns = shared.os.now_ns();
+    let chunk_bytes = shared.plan.chunk_bytes as u64;
+    let first_chunks = Chunks::first_chunks(&super::extents(sources), chunk_bytes);
+    let places = places(shared, sources);
+    let mut sample = Sample::default();
+    let mut firsts = vec![None; places.len()];
+    let bytes = read_places(shared, sources, &places, |number, bytes| {
+        let (input, offset) = places[number];
+        let chunk = first_chunks[input] + offset / chunk_bytes;
+        firsts[number] = first_key(shared, offset, bytes);
+        add_to_sample(shared, &mut sample, chunk, offset, bytes);
+    })?;
+    Ok(Drawn {
+        sample,
+        firsts,
+        bytes,
+        ns: shared.os.now_ns() - began_ns,
+    })
+}
+
+/// Reads a few records at each of `places`, an input and an aligned offset in it, with reads in flight together, and
+/// has `see` look at them with the number of the place. Answers the bytes read.
+pub fn read_places(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    places: &[(usize, u64)],
+    mut see: impl FnMut(usize, &[u8]),
+) -> Result<u64> {
+    let Shared { plan, os, .. } = *shared;
+    let wrong =
+        |error: std::io::Error| Error::io("sampling the input", &sources[0].file.path, &error);
+    let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, 32);
+    let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
+    let mut ring = os.ring(depth).map_err(wrong)?;
+    let mut waiting = (0u64..).zip(places);
+    let mut bytes = 0;
+    loop {
+        while ring.in_flight() < depth {
+            let Some((number, &(input, offset))) = waiting.next() else {
+                break;
+            };
+            ring.submit(Op {
+                kind: OpKind::Read,
+                file: Arc::clone(&sources[input].file),
+                offset,
+                buffer: pool.take().expect("as many buffers as reads"),
+                range: 0..plan.sample_bytes,
+                tag: number,
+            });
+        }
+        let Some(done) = ring.complete(true) else {
+            return Ok(bytes);
+        };
+        shared.stop.check()?;
+        let number = done.op.tag as usize;
+        let source = &sources[places[number].0];
+        let moved = done.result.map_err(|error| {
+            Error::io("sampling the input", &source.file.path, &error).offset(done.op.offset)
+        })?;
+        bytes += moved as u64;
+        let whole = (moved as u64).min(source.meta.bytes - done.op.offset) as usize;
+        see(number, &done.op.buffer[..whole]);
+    }
+}
+
+/// The key of the first whole record of what was read at `offset` of a file, cut as in a sample.
+pub fn first_key(shared: &Shared<'_>, offset: u64, bytes: &[u8]) -> Key {
+    let mut first = None;
+    let begun = begun_at(shared, offset);
+    sample_records(&shared.plan.order, bytes, &begun, 1, |record| {
+        first.get_or_insert_with(|| key(shared, record));
+    });
+    first
+}
+
+/// The key of the last record of what was read at `offset` and reaches to the end of its file.
+pub fn last_key(shared: &Shared<'_>, offset: u64, bytes: &[u8]) -> Key {
+    let mut last = None;
+    let mut bytes = bytes.to_vec();
+    if shared.plan.order.format() == Format::Lines && bytes.last() != Some(&b'\n') {
+        bytes.push(b'\n');
+    }
+    let (begun, all) = (begun_at(shared, offset), bytes.len());
+    sample_records(&shared.plan.order, &bytes, &begun, all, |record| {
+        last = Some(key(shared, record));
+    });
+    last
+}
+
+fn key(shared: &Shared<'_>, record: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(16);
+    shared.plan.order.key_into(record, &mut key);
+    key.truncate(SAMPLE_KEY_BYTES_MAX);
+    key
+}
+
+/// How many boundaries the sample has to find.
+fn sampled_count(shared: &Shared<'_>) -> usize {
+    let wanted = shared.plan.partition_count - 1;
+    match (&shared.job.boundaries, shared.cut_keys) {
+        (Boundaries::Uniform, _) => 0,
+        (_, Some(keys)) => wanted.saturating_sub(keys.len()),
+        (_, None) => wanted,
+    }
+}
+
+fn wants_sample(shared: &Shared<'_>) -> bool {
+    sampled_count(shared) > 0
+}
+
+/// Begins the partitions, at the boundaries that the job asks for and those that a sample adds to them.
+pub fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
+    let plan = shared.plan;
+    let boundaries = boundaries(shared, &mut sample);
+    shared.temps.divide(&shares(&sample, &boundaries), 0);
+    partitions.begin(Table::range(&plan.order, boundaries));
+}
+
+/// How much of the sample each slot between `boundaries` has.
+pub fn shares(sample: &Sample, boundaries: &[Boundary]) -> Vec<u64> {
+    match sample.is_empty() {
+        true => vec![1; boundaries.len() + 1],
+        false => sample.shares(boundaries),
+    }
+}
+
+/// The boundaries that the job asks for and those that a sample adds to them.
+pub fn boundaries(shared: &Shared<'_>, sample: &mut Sample) -> Vec<Boundary> {
+    let plan = shared.plan;
+    let mut boundaries = sample.boundaries(sampled_count(shared) + 1, plan.equal_keys_meet);
+    let asked = match (&shared.job.boundaries, shared.cut_keys) {
+        (Boundaries::Uniform, _) => uniform_keys(plan.partition_count as u64),
+        (_, Some(keys)) => keys.iter().flatten().cloned().collect(),
+        (_, None) => Vec::new(),
+    };
+    // Fewer will do where memory is short: parts are cut where the output is written.
+    let step = asked
+        .len()
+        .div_ceil((plan.partition_count - 1).max(1))
+        .max(1);
+    let asked = asked
+        .into_iter()
+        .step_by(step)
+        .take(plan.partition_count - 1);
+    let asked = asked.filter(|key| !key.is_empty());
+    boundaries.extend(asked.map(|key| Boundary { key, chunk: 0 }));
+    boundaries.sort_unstable();
+    boundaries.dedup();
+    boundaries
+}
+
+/// One aligned place in each of as many equal stretches of the input as the plan wants samples.
+pub fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
+    let sizes: Vec<u64> = sources.iter().map(|source| source.meta.bytes).collect();
+    let total: u64 = sizes.iter().sum();
+    let stretch = (total / shared.plan.sample_count as u64).max(1);
+    (0..shared.plan.sample_count as u64)
+        .filter_map(|number| {
+            let mut at = number * stretch + shared.os.random() % stretch;
+            for (input, &size) in sizes.iter().enumerate() {
+                if at < size {
+                    return Some((input, sortmill_io::align_down(at)));
+                }
+                at -= size;
+            }
+            None
+        })
+        .collect()
+}
+
+/// What of a record lies before `offset` of a file.
+fn begun_at(shared: &Shared<'_>, offset: u64) -> Begun {
+    Begun::with(match shared.plan.order.format() {
+        // Where a line began is not known: the first newline ends a part of one.
+        Format::Lines => u64::from(offset > 0),
+        Format::Fixed(size) => offset % u64::from(size),
+        Format::Kv => unreachable!("pairs are sampled as they come"),
+    })
+}
+
+fn add_to_sample(shared: &Shared<'_>, sample: &mut Sample, chunk: u64, offset: u64, bytes: &[u8]) {
+    let plan = shared.plan;
+    let begun = begun_at(shared, offset);
+    if shared.job.map.is_none()
+        && let Some(line) = cut_line(plan, bytes, begun.bytes == 0)
+    {
+        sample.add(&plan.order, line, chunk);
+    }
+    let mapped = RefCell::new(Records::new(shared.job.format, plan.mapped_bytes_max));
+    sample_records(
+        &plan.order,
+        bytes,
+        &begun,
+        KEYS_PER_PLACE,
+        |record| match &shared.job.map {
+            None => sample.add(&plan.order, record, chunk),
+            Some(function) => {
+                let mut made = mapped.borrow_mut();
+                made.clear();
+                function(record, &mut made);
+                if let Ok(batch) = made.batch(chunk, 0) {
+                    batch
+                        .records()
+                        .for_each(|record| sample.add(&plan.order, record, chunk));
+                }
+            }
+        },
+    );
+}
+
+/// The beginning of the last line of `bytes`, which goes on behind them, if a sample keeps no more of a key anyway; as
+/// a line. Long lines are seldom seen whole.
+fn cut_line<'b>(plan: &Plan, bytes: &'b [u8], begins: bool) -> Option<&'b [u8]> {
+    if plan.order.format() != Format::Lines {
+        return None;
+    }
+    let from = match memchr::memrchr(b'\n', bytes) {
+        Some(at) => at + 1,
+        None => begins.then_some(0)?,
+    };
+    bytes.get(from..from + SAMPLE_KEY_BYTES_MAX + 1)
+}
+
+/// Samples a stream, or pairs: what has come when memory for chunks is full must do. What it does not tell is mended
+/// by dividing.
+pub struct StreamSampler<'a> {
+    shared: &'a Shared<'a>,
+    partitions: &'a Partitions<'a>,
+    sample: Option<Sample>,
+}
+
+impl<'a> StreamSampler<'a> {
+    pub fn new(shared: &'a Shared<'a>, partitions: &'a Partitions<'a>) -> Self {
+        Self {
+            shared,
+            partitions,
+            sample: Some(Sample::default()),
+        }
+    }
+}
+
+impl Watcher for StreamSampler<'_> {
+    fn see(&mut self, chunk: &Chunk) {
+        const KEYS_PER_CHUNK: usize = 4096;
+        let Some(sample) = &mut self.sample else {
+            return;
+        };
+        let order = &self.shared.plan.order;
+        if let Some(long) = &chunk.long {
+            sample.add(order, long.short(), chunk.number);
+        }
+        let bytes = &chunk.buffer[chunk.records.clone()];
+        sample_records(order, bytes, &Begun::default(), KEYS_PER_CHUNK, |record| {
+            sample.add(order, record, chunk.number);
+        });
+    }
+
+    fn must_decide(&mut self) {
+        let Some(sample) = self.sample.take() else {
+            return;
+        };
+        begin(self.shared, self.partitions, sample);
+    }
+}

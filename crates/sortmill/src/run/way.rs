@@ -1,0 +1,134 @@
+//! The way that a job takes from its inputs to its output: two phases, one after the other, or, where the input is
+//! in order, in turns.
+
+use super::distribute::{Distributed, distribute};
+use super::notice::{Noticed, notice};
+use super::ordered;
+use super::sampling::Drawn;
+use super::sorting::{self, Sorted, Span};
+use super::{Shared, cuts};
+use crate::error::Result;
+use crate::metrics::Stage;
+use crate::plan::Plan;
+use crate::report::{Order, Phase};
+use crate::stage::read::Source;
+use crate::stage::write::{Seams, Target};
+
+/// What was done, and what it took.
+pub struct Way {
+    pub distributed: Distributed,
+    pub sorted: Sorted,
+    pub distribute: Took,
+    pub sort: Took,
+    /// The order that was found, if it was.
+    pub order: Option<Order>,
+}
+
+/// What a phase took.
+#[derive(Clone, Copy, Default)]
+pub struct Took {
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Took {
+    /// The clocks, to measure from.
+    pub fn now(shared: &Shared<'_>) -> Self {
+        Self {
+            wall_ns: shared.os.now_ns(),
+            cpu_ns: shared.os.usage().cpu_ns,
+        }
+    }
+
+    /// Adds what has passed since `before`, and has it drawn as a part of phase `name`.
+    pub fn add_since(&mut self, before: &Self, shared: &Shared<'_>, name: &'static str) {
+        let now = Self::now(shared);
+        self.wall_ns += now.wall_ns - before.wall_ns;
+        self.cpu_ns += now.cpu_ns - before.cpu_ns;
+        if let Some(trace) = &shared.job.trace {
+            trace.phase(name, before.wall_ns, now.wall_ns);
+        }
+    }
+}
+
+impl Way {
+    /// The phases, for the report.
+    pub fn phases(&self) -> Vec<Phase> {
+        let phase =
+            |name, took: &Took, metrics| Phase::new(name, took.wall_ns, took.cpu_ns, metrics);
+        vec![
+            phase("distribute", &self.distribute, &self.distributed.metrics),
+            phase("sort", &self.sort, &self.sorted.metrics),
+        ]
+    }
+
+    /// The bytes that any sort of this input within this memory must move: of one in order, each once.
+    pub fn lower_bound_bytes(&self, plan: &Plan, output_bytes: u64) -> u64 {
+        let input_bytes = self.distributed.read.bytes;
+        match self.order {
+            Some(order) if order.is_one_pass => input_bytes + output_bytes,
+            _ => plan.lower_bound_bytes(input_bytes, output_bytes),
+        }
+    }
+}
+
+/// Distributes and sorts. `distributed_bytes` is told what the output will hold, once that is known and was not before.
+pub fn go(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    target: Option<&Target>,
+    distributed_bytes: &mut Option<u64>,
+) -> Result<Way> {
+    let began_ns = shared.os.now_ns();
+    let noticed = notice(shared, sources)?;
+    if let (Some(trace), true) = (&shared.job.trace, shared.plan.looks_for_order) {
+        trace.phase("sample", began_ns, shared.os.now_ns());
+    }
+    let drawn = match (noticed, target) {
+        (Noticed::Order(found), Some(target)) => {
+            return ordered::sort(shared, sources, target, found);
+        }
+        (Noticed::Disorder(drawn), _) => Some(drawn),
+        (Noticed::Nothing | Noticed::Order(_), _) => None,
+    };
+    one_after_the_other(shared, sources, target, drawn, distributed_bytes)
+}
+
+fn one_after_the_other(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    target: Option<&Target>,
+    drawn: Option<Drawn>,
+    distributed_bytes: &mut Option<u64>,
+) -> Result<Way> {
+    let job = shared.job;
+    let (mut distribute_took, mut sort_took) = (Took::default(), Took::default());
+    let before = Took::now(shared);
+    let mut distributed = distribute(shared, sources, drawn, None)?;
+    distribute_took.add_since(&before, shared, "distribute");
+    let bytes = distributed.fingerprint.bytes;
+    *distributed_bytes = Some(bytes);
+    let cuts = cuts(job, shared.cut_keys.cloned(), bytes)?;
+    let units = std::mem::take(&mut distributed.units);
+    let mut sorted = Sorted::nothing(&units);
+    if job.reaches(Stage::Load) {
+        let before = Took::now(shared);
+        let span = Span {
+            base: 0,
+            bytes,
+            total: cuts.is_none().then_some(bytes),
+            seams: &Seams::default(),
+            is_all: true,
+        };
+        let units = (units, &*distributed.bodies);
+        sorted = sorting::sort(shared, units, &span, target, cuts, None)?;
+        sort_took.add_since(&before, shared, "sort");
+    }
+    Ok(Way {
+        distributed,
+        sorted,
+        distribute: distribute_took,
+        sort: sort_took,
+        order: None,
+    })
+}

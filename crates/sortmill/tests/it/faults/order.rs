@@ -1,0 +1,69 @@
+//! Faults in jobs whose input seems to be in order: some of the output is written early, and what comes late has it
+//! mended.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sortmill::error::ErrorKind;
+use sortmill::io::sim::FaultKind;
+use sortmill::order::Format;
+
+use super::{Case, alter, judge, seed, sorted, sweep};
+
+/// Rising records, among them, when some have been written, a few that belong among the first.
+fn case(seed: u64) -> Case {
+    let mut input = Vec::new();
+    for number in 0_u64..24_000 {
+        let is_late = (9_001..9_005).contains(&number);
+        let key = if is_late { number - 8_000 } else { number };
+        input.extend(format!("{key:016x} {number:030}\n").bytes());
+    }
+    let mut case = Case::new(seed, 0);
+    case.expected = Arc::new(sorted(&input));
+    case.input = Arc::new(input);
+    case.format = Format::Fixed(48);
+    case
+}
+
+#[test]
+fn the_job_writes_early_spills_and_mends() {
+    let case = case(seed());
+    let outcome = case.run(seed(), None);
+    judge(&case, &outcome, false);
+    let report = outcome.result.unwrap();
+    let order = report.order.expect("it seems to be in order");
+    println!(
+        "{order:?} {:?} {} operations",
+        report.partitions, outcome.operations
+    );
+    assert!(order.late_bytes > 0 && order.again_bytes > order.late_bytes);
+    assert!(report.partitions.evicted > 2, "{:?}", report.partitions);
+}
+
+#[test]
+fn faults_once() {
+    sweep(&case(seed()), FaultKind::Error(5), false, 5);
+}
+
+#[test]
+fn faults_for_good() {
+    sweep(&case(seed()), FaultKind::Error(28), true, 7);
+}
+
+/// What was written early and is read again to be written further right is held against what it was.
+#[test]
+fn faults_that_alter_what_was_written_early() {
+    let mut case = case(seed());
+    case.verify = true;
+    for kind in [FaultKind::Flip, FaultKind::Lie] {
+        let mut found = 0;
+        let is_output = |path: &Path| path.to_string_lossy().contains(".out.");
+        alter(&case, kind, 7, is_output, |error| {
+            let lost = matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Lost);
+            assert!(lost, "{error}");
+            found += 1;
+        });
+        println!("{kind:?}: {found} found");
+        assert!(found > 10);
+    }
+}
