@@ -7,7 +7,7 @@ SORTMILL := target/release/sortmill
 TEST_FEATURES := --features sortmill/tamper
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench bench-kernels profile soak clean
+.PHONY: help build demo test check bench bench-shapes bench-kernels profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -42,6 +42,10 @@ bench: ## time every case against its peers and the disk's floor (45 GB of disk,
 
 profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
 	bench/run.sh --cases steps --records 10000000 --rounds 3
+
+bench-shapes: ## time skewed, ordered and long records beside uniform ones (20 GB of disk, most of an hour)
+	$(CARGO) build --release -p sortmill-cli
+	python3 bench/shapes.py
 
 bench-kernels: ## time the innermost loops, each beside what was tried instead (some minutes; KERNELS="sort gather")
 	$(CARGO) bench -p sortmill --bench kernels -- $(KERNELS) \
