@@ -354,7 +354,7 @@ fn work(
         let number = chunk.number;
         match &chunk.long {
             Some(Long::Whole(record)) => {
-                let from = (number, Some((&chunk, true)));
+                let from = (number, Some(&chunk));
                 worker.records(table.as_deref(), from, record, 0, meter)?;
             }
             Some(Long::Body(body, summed)) => {
@@ -364,7 +364,7 @@ fn work(
         }
         let bytes = &chunk.buffer[..chunk.records.end];
         let at = chunk.records.start;
-        let from = (number, Some((&chunk, false)));
+        let from = (number, Some(&chunk));
         worker.records(table.as_deref(), from, bytes, at, meter)?;
     }
 }
@@ -438,18 +438,18 @@ impl<'a> Worker<'a> {
     }
 
     /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only. They are of
-    /// chunk `number`, which, with whether they are its long record, is told where this process read it.
+    /// chunk `number`, which is given where this process read it.
     pub fn records(
         &mut self,
         table: Option<&Table>,
-        (number, chunk): (u64, Option<(&Chunk, bool)>),
+        (number, chunk): (u64, Option<&Chunk>),
         bytes: &[u8],
         mut from: usize,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let plan = self.shared.plan;
         let key = self.shared.number;
-        let goes = chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes);
+        let goes = chunk.map_or(Goes::ByKey, |chunk| chunk.goes);
         while from < bytes.len() {
             let batch = cut(
                 &plan.order,
@@ -521,8 +521,8 @@ struct To<'a> {
     origins: Option<&'a Origins>,
     exchange: Option<&'a Exchange<'a>>,
     table: &'a Table,
-    /// Where this process read it, and whether it is the chunk's long record.
-    chunk: Option<(&'a Chunk, bool)>,
+    /// Where this process read it.
+    chunk: Option<&'a Chunk>,
     goes: Goes,
 }
 
@@ -554,8 +554,8 @@ impl To<'_> {
                 exchange.put(node, self.shared, batch, rows, meter)?;
                 continue;
             }
-            if let (Some(origins), Some((chunk, is_long))) = (self.origins, self.chunk) {
-                origins.note(slot, chunk, batch, rows, is_long);
+            if let (Some(origins), Some(chunk)) = (self.origins, self.chunk) {
+                origins.note(slot, chunk, batch, rows);
             }
             let too_large = self.partitions.append(owner, batch, rows, spare, meter)?;
             if too_large {

@@ -20,7 +20,7 @@
 
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::Ordering;
-use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, Pool, align_down, align_up};
+use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, align_down};
 
 use super::distribute::{Distributed, Queues, Reads, round};
 use super::notice::{Found, room_bytes};
@@ -29,9 +29,8 @@ use super::sorting::{self, Sorted, Span};
 use super::way::{Took, Way};
 use super::{Shared, expected, sampling};
 use crate::batch::Goes;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::long::WHOLE_COUNT;
 use crate::metrics::Metrics;
 use crate::partitions::{Counts, Partitions, Unit};
 use crate::pieces::Stretch;
@@ -69,7 +68,6 @@ struct Rounds<'a> {
     table: Table,
     /// How much of the sample each slot has.
     shares: Vec<u64>,
-    longs: Pool,
     stretches: Vec<Stretch>,
     /// The stretch to be read next.
     next: usize,
@@ -106,11 +104,7 @@ impl<'a> Rounds<'a> {
         let queues = Queues::new(shared);
         let partitions = queues.partitions(shared).undivided();
         partitions.begin(table.clone());
-        let partitions_bodies = partitions.bodies();
-        let longs = Pool::new(WHOLE_COUNT, align_up(plan.record_bytes_max as u64) as usize)
-            .map_err(|error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string()))?;
-        let close = longs.clone();
-        shared.stop.on_stop(move || close.close());
+        let bodies = partitions.bodies();
         Ok(Self {
             shared,
             sources,
@@ -121,7 +115,6 @@ impl<'a> Rounds<'a> {
             origins: Origins::new(table.slot_count()),
             table,
             shares,
-            longs,
             stretches: found.stretches,
             next: 0,
             seams: Seams::default(),
@@ -131,7 +124,7 @@ impl<'a> Rounds<'a> {
             way: Way {
                 distributed: Distributed {
                     units: Vec::new(),
-                    bodies: partitions_bodies,
+                    bodies,
                     read: ReadTotals::default(),
                     sample_bytes: drawn.bytes,
                     sample_ns: drawn.ns,
@@ -167,7 +160,7 @@ impl<'a> Rounds<'a> {
             let (units, to) = round_of(
                 &mut self.way,
                 self.shared,
-                (&self.queues, &self.partitions, &self.longs),
+                (&self.queues, &self.partitions),
                 Some(origins),
                 (&parts, true),
                 |partitions| {
@@ -230,7 +223,6 @@ impl<'a> Rounds<'a> {
                     offset,
                     bytes,
                     begins: offset == 0,
-                    last: offset + bytes == source.meta.bytes,
                     goes: Goes::ByKey,
                 }
             });
@@ -280,7 +272,7 @@ impl<'a> Rounds<'a> {
         let units = round_of(
             &mut self.way,
             shared,
-            (&self.queues, &self.partitions, &self.longs),
+            (&self.queues, &self.partitions),
             Some(&self.origins),
             (&parts, true),
             |partitions| partitions.take(all),
@@ -328,7 +320,7 @@ impl<'a> Rounds<'a> {
             let units = round_of(
                 &mut self.way,
                 self.shared,
-                (&self.queues, &self.partitions, &self.longs),
+                (&self.queues, &self.partitions),
                 None,
                 (&parts, false),
                 |partitions| partitions.take(from..to),
@@ -357,7 +349,6 @@ impl<'a> Rounds<'a> {
                 offset: from,
                 bytes: to - from,
                 begins: from == offset,
-                last: false,
                 goes: Goes::AllToSlot(slot),
             });
             from = to;
@@ -380,7 +371,6 @@ impl<'a> Rounds<'a> {
                     offset: origin.from,
                     bytes: to - origin.from,
                     begins: true,
-                    last: to == source.meta.bytes,
                     goes: Goes::OnlySlot(slot),
                 }
             })
@@ -462,7 +452,7 @@ impl<'a> Rounds<'a> {
 fn round_of<T>(
     way: &mut Way,
     shared: &Shared<'_>,
-    (queues, partitions, longs): (&Queues, &Partitions<'_>, &Pool),
+    (queues, partitions): (&Queues, &Partitions<'_>),
     origins: Option<&Origins>,
     (parts, first): (&[Part], bool),
     end: impl FnOnce(&Partitions<'_>) -> Result<T>,
@@ -472,7 +462,6 @@ fn round_of<T>(
         os: shared.os,
         plan: shared.plan,
         pool: &shared.chunk_pool,
-        longs,
         chunks: &queues.chunks,
         stop: shared.stop,
     };
@@ -514,10 +503,8 @@ fn affordable(
     excess_left: &mut u64,
 ) -> usize {
     for slot in slots.clone() {
-        let excess = origins
-            .bytes(slot)
-            .map(|bytes| bytes.saturating_sub(held[slot]));
-        match excess.and_then(|excess| excess_left.checked_sub(excess)) {
+        let excess = origins.bytes(slot).saturating_sub(held[slot]);
+        match excess_left.checked_sub(excess) {
             Some(left) => *excess_left = left,
             None => return slot,
         }

@@ -21,16 +21,9 @@ pub struct Origin {
     pub to: u64,
 }
 
-#[derive(Clone, Default)]
-struct Slot {
-    origins: Vec<Origin>,
-    /// It has a record that is longer than the room in front of a chunk.
-    has_long: bool,
-}
-
 /// The origins of all slots' records.
 pub struct Origins {
-    slots: Vec<Mutex<Slot>>,
+    slots: Vec<Mutex<Vec<Origin>>>,
     /// Slots below this one have been written, and what comes is late.
     pub written: usize,
 }
@@ -48,30 +41,26 @@ impl Origins {
     }
 
     /// Records `rows` of a batch of `chunk` go to `slot`.
-    pub fn note(&self, slot: usize, chunk: &Chunk, batch: &Batch<'_>, rows: &[u32], is_long: bool) {
+    pub fn note(&self, slot: usize, chunk: &Chunk, batch: &Batch<'_>, rows: &[u32]) {
         let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
             return;
         };
         if slot < self.written {
             return;
         }
-        let mut slot = lock(&self.slots[slot]);
-        if is_long {
-            slot.has_long = true;
-            return;
-        }
+        let mut origins = lock(&self.slots[slot]);
         let place = |at: usize| {
             let offset = u64::from(batch.offsets[at]);
             chunk.offset + offset - chunk.records.start as u64
         };
         let (from, to) = (place(first as usize), place(last as usize + 1));
-        let mut near = slot.origins.iter_mut().rev().take(NEAR);
+        let mut near = origins.iter_mut().rev().take(NEAR);
         if let Some(origin) = near.find(|origin| origin.chunk == chunk.number) {
             origin.from = origin.from.min(from);
             origin.to = origin.to.max(to);
             return;
         }
-        slot.origins.push(Origin {
+        origins.push(Origin {
             input: chunk.input,
             chunk: chunk.number,
             from,
@@ -79,16 +68,15 @@ impl Origins {
         });
     }
 
-    /// Bytes to be read to make the slot's unit again; `None` where that cannot be done.
-    pub fn bytes(&self, slot: usize) -> Option<u64> {
-        let slot = lock(&self.slots[slot]);
-        let bytes = |origin: &Origin| origin.to - origin.from;
-        (!slot.has_long).then(|| slot.origins.iter().map(bytes).sum())
+    /// Bytes to be read to make the slot's unit again.
+    pub fn bytes(&self, slot: usize) -> u64 {
+        let origins = lock(&self.slots[slot]);
+        origins.iter().map(|origin| origin.to - origin.from).sum()
     }
 
     /// Where the slot's records came from, one range of each chunk.
     pub fn of(&self, slot: usize) -> Vec<Origin> {
-        let mut origins = lock(&self.slots[slot]).origins.clone();
+        let mut origins = lock(&self.slots[slot]).clone();
         origins.sort_unstable_by_key(|origin| (origin.chunk, origin.from));
         origins.dedup_by(|later, earlier| {
             let is_same = later.chunk == earlier.chunk;
