@@ -6,14 +6,32 @@ SORTMILL := target/release/sortmill
 # What a test needs beyond the defaults: altering records at a stage border.
 TEST_FEATURES := --features sortmill/tamper
 
+# Where `make install` puts things; DESTDIR goes in front, for packages.
+PREFIX ?= /usr/local
+SHARE = $(DESTDIR)$(PREFIX)/share
+
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench bench-shapes bench-kernels profile soak clean
+.PHONY: help build install uninstall demo test check bench bench-shapes bench-foreseen bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 build: ## build the command, target/release/sortmill
 	$(CARGO) build --release -p sortmill-cli
+
+install: build ## install command, man pages and completions (PREFIX=/usr/local DESTDIR=)
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m 755 $(SORTMILL) $(DESTDIR)$(PREFIX)/bin/sortmill
+	$(SORTMILL) man $(SHARE)/man/man1
+	$(SORTMILL) completions bash > $(SHARE)/bash-completion/completions/sortmill
+	$(SORTMILL) completions zsh > $(SHARE)/zsh/site-functions/_sortmill
+	$(SORTMILL) completions fish > $(SHARE)/fish/vendor_completions.d/sortmill.fish
+
+uninstall: ## remove what `make install` put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/sortmill $(SHARE)/man/man1/sortmill.1 $(SHARE)/man/man1/sortmill-*.1 \
+		$(SHARE)/bash-completion/completions/sortmill $(SHARE)/zsh/site-functions/_sortmill \
+		$(SHARE)/fish/vendor_completions.d/sortmill.fish
 
 demo: build ## sort 1 GB in 256 MiB, check it, show the report (3 GB of disk, for a minute)
 	@set -e; trap 'rm -rf large/demo' EXIT; trap 'exit 130' INT TERM; \
@@ -32,9 +50,12 @@ check: ## formatting, lints, house rules
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(TEST_FEATURES) -- -D warnings
 	$(CARGO) clippy -p sortmill --all-targets --features shuttle -- -D warnings
+	$(CARGO) clippy -p sortmill-cli --no-default-features -- -D warnings
 	$(CARGO) test --workspace $(TEST_FEATURES) --test it tidy
 	cd bench && python3 -m unittest -q test_bench
 	bench/run.sh --check
+	python3 bench/shapes.py --check
+	python3 bench/side_by_side.py --check
 
 bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
@@ -43,9 +64,16 @@ bench: ## time every case against its peers and the disk's floor (45 GB of disk,
 profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
 	bench/run.sh --cases steps --records 10000000 --rounds 3
 
-bench-shapes: ## time skewed, ordered and long records beside uniform ones (20 GB of disk, most of an hour)
+bench-shapes: ## time skewed, ordered and long records beside uniform ones, and pipes (30 GB of disk, two hours)
 	$(CARGO) build --release -p sortmill-cli
-	python3 bench/shapes.py
+	python3 bench/shapes.py --resume
+	python3 bench/shapes.py --write
+
+side-by-side: ## what GNU sort and Sortmill leave behind when things go wrong (root, FUSE, 5 minutes, 2 GB of disk)
+	bench/side_by_side.sh
+
+bench-foreseen: build ## plans beside what came of them, and guesses of the time left (10 minutes, 6 GB of disk)
+	python3 bench/foreseen.py
 
 bench-kernels: ## time the innermost loops, each beside what was tried instead (some minutes; KERNELS="sort gather")
 	$(CARGO) bench -p sortmill --bench kernels -- $(KERNELS) \
@@ -54,14 +82,20 @@ bench-kernels: ## time the innermost loops, each beside what was tried instead (
 # One part: fresh seeds for SOAK_MINUTES, each bounded to 5 minutes, so that a part takes at most 25.
 # A failure is repeated with the SEED it names; the next part goes on from the SEED printed last.
 SOAK_MINUTES ?= 20
+# Orders of lines that each seed holds against the installed sort.
+SOAK_CASES ?= 20000
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 soak: ## run the seeded tests over new seeds for 20 minutes (SEED=... begins at one)
 	@$(CARGO) test -p sortmill --features shuttle --test it --no-run
+	@$(CARGO) test -p sortmill $(TEST_FEATURES) --test it --no-run
 	@seed=$(SEED); end=$$((SECONDS + 60 * ($(SOAK_MINUTES) < 20 ? $(SOAK_MINUTES) : 20))); \
 	while [ $$SECONDS -lt $$end ]; do \
 		echo "soak: SEED=$$seed"; \
 		SEED=$$seed timeout --foreground 300 $(CARGO) test -q -p sortmill --features shuttle --test it faults || { \
+			echo "soak: failed, repeat it with: make soak SEED=$$seed" >&2; exit 1; }; \
+		SEED=$$seed CASES=$(SOAK_CASES) timeout --foreground 300 \
+			$(CARGO) test -q -p sortmill $(TEST_FEATURES) --test it sort::gnu || { \
 			echo "soak: failed, repeat it with: make soak SEED=$$seed" >&2; exit 1; }; \
 		seed=$$((seed + 1)); \
 	done; \

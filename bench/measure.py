@@ -58,9 +58,10 @@ def available_bytes():
     return int(kib.group(1)) * 1024
 
 
-def measure(words, memory_bytes, folder, log):
-    """Runs `words` within the limit and 2 GiB, and returns time, CPU, memory and bytes, named as in results.py."""
-    group = MemoryGroup(memory_bytes + CGROUP_SPARE_BYTES)
+def measure(words, memory_bytes, folder, log, spare_bytes=CGROUP_SPARE_BYTES):
+    """Runs `words` in a cgroup of the limit and `spare_bytes`, and returns time, CPU, memory and bytes, named as in
+    results.py."""
+    group = MemoryGroup(memory_bytes + spare_bytes)
     device_before = device_bytes(folder)
     peak_anon = 0
     with open(log, "w") as log_file:

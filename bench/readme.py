@@ -2,6 +2,7 @@
 
 from results import is_fit_to_show, newest
 from cases import BY_NAME, CASES
+from marked import replaced
 from plot import plot
 from shell import ROOT, fail, say
 from table import Measured, tables
@@ -33,12 +34,7 @@ def expected():
     """{path: its whole text, or None where it must not be}."""
     files = newest(is_fit=is_fit_to_show)
     sweep = files.get("memory-sweep")
-    readme = README.read_text()
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1 or readme.index(BEGIN) > readme.index(END):
-        fail(f"README.md has not one {BEGIN} and one {END} after it")
-    before, rest = readme.split(BEGIN)
-    _, after = rest.split(END)
-    return {README: f"{before}{BEGIN}\n{block(files)}\n{END}{after}", PLOT: sweep_plot(*sweep) if sweep else None}
+    return {README: replaced(README, BEGIN, END, block(files)), PLOT: sweep_plot(*sweep) if sweep else None}
 
 
 def block(files):

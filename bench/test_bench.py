@@ -12,6 +12,7 @@ from pathlib import Path
 
 import readme
 import results
+import shape_table
 from cases import BY_NAME, CASES
 from contestants import ALL
 from floor import Budget, Rates, floor, moved_bytes_min
@@ -150,6 +151,33 @@ class WhatIsShown(unittest.TestCase):
                         readme.check_readme()
             finally:
                 readme.README = real
+
+
+def shape(set_name, name, wall_s, **others):
+    return {"set": set_name, "shape": name, "round": 1, "bytes": 5 * GB, "memory_bytes": 1 << 30,
+            "cgroup_limit_bytes": 3 << 30, "wall_s": wall_s, "uniform_s": 8.0, "cpu_s": 9.0, "peak_anon_bytes": 1 << 30,
+            "largest_over_mean": 1.2, "over_lower_bound": 1.01, "floor_s": None, "drift": None} | others
+
+
+class Shapes(unittest.TestCase):
+    def check(self, rows, *words):
+        text = shape_table.tables(rows)
+        for word in words:
+            self.assertIn(word, text)
+
+    def test_over_uniform_is_what_counts_of_skew(self):
+        self.check([shape("skew", "two", 9.6)], "| two | 9.6 | 1.20 |", "| yes |")
+        self.check([shape("skew", "two", 12.0)], "| two | 12.0 | 1.50 |", "| **no** |")
+
+    def test_order_is_held_against_one_pass(self):
+        self.check([shape("skew", "sorted", 5.0, floor_s=4.0, drift=0.2)], "| 1.25 ~ |", "| **no** |")
+
+    def test_too_much_memory_is_not_enough(self):
+        self.check([shape("small", "two", 1.0, peak_anon_bytes=2 << 30)], "| 2.00 | 1.010 | **no** |")
+
+    def test_pipes_are_held_against_the_slowest_of_the_three(self):
+        walls = {"gen alone": 2.0, "sort alone": 8.0, "check alone": 1.0, "joined": 8.8}
+        self.check([shape("pipes", name, wall_s) for name, wall_s in walls.items()], "| 8.8 | 1.10 | yes |")
 
 
 class TheCases(unittest.TestCase):

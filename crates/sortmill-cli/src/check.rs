@@ -34,6 +34,15 @@ pub struct Check {
     #[command(flatten)]
     shape: Shape,
 
+    /// Check inputs as they are, even if they begin as .gz, .zst, .lz4, .bz2 and .xz files do. Default: such files, and
+    /// standard input, are decompressed, and offsets are those of what they were
+    #[arg(long)]
+    no_decompress: bool,
+
+    /// The first N lines of each input are no records
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    header: u64,
+
     /// Write the benchmark's summary of 280 bytes to OUT; needs --format fixed:100 --key 0:10
     #[arg(long, value_name = "OUT")]
     summary: Option<PathBuf>,
@@ -135,7 +144,10 @@ impl Check {
         }
         let shown = self.progress.shown(self.quiet, &inputs, None);
         let job = sortmill::check::Check {
-            keys: self.shape.keys.clone(),
+            keys: self.shape.parts()?,
+            line_order: self.shape.line_order()?,
+            decompress: !self.no_decompress,
+            header_lines: self.header,
             threads: self.threads.map(usize::from),
             fingerprint_key: os.random(),
             progress: shown.as_ref().map(|_| Arc::default()),
@@ -157,7 +169,7 @@ impl Check {
                 error.hint(hint)
             })
         };
-        let order = Order::new(self.shape.format, &self.shape.keys)?;
+        let order = Order::new(self.shape.format, &self.shape.parts()?)?;
         if !self.merge && !is_the_benchmarks(&order) {
             let cause = "--summary is about records of 100 bytes with a key of 10";
             return refuse(cause, "Give --format fixed:100 --key 0:10.");

@@ -9,8 +9,12 @@ use clap::{Args, ValueEnum};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::{Host, RingKind};
 use sortmill::job::Input;
+use sortmill::line_keys::LineOrder;
 use sortmill::order::{Format, KeyPart, Number};
 use sortmill::queue::Stop;
+
+use crate::sort::keys::{line_order, refused};
+use crate::sort::options::Gnu;
 
 /// How records lie in the input and what they are ordered by.
 #[derive(Args)]
@@ -21,11 +25,42 @@ pub struct Shape {
     #[arg(long, value_name = "FORMAT", default_value = "lines", value_parser = parse_format)]
     pub format: Format,
 
-    /// Part of the key of fixed records: OFFSET:LENGTH in bytes, then any of `:r` (reversed),
-    /// `:unsigned`, `:signed`, `:float` and `:le`, `:be` (byte order of numbers; be if not said).
-    /// Several parts, the most significant first; none is the whole record
-    #[arg(long = "key", value_name = "OFFSET:LENGTH", value_parser = parse_key)]
-    pub keys: Vec<KeyPart>,
+    /// Part of the key. Of lines, as GNU sort has it: F[.C][OPTS][,F[.C][OPTS]], fields and characters from 1, to
+    /// the line's end if none is named, and OPTS any of bdfghiMnRrV for this key in place of the options for all. Of
+    /// fixed records: OFFSET:LENGTH in bytes, then any of `:r` (reversed), `:unsigned`, `:signed`, `:float` and `:le`,
+    /// `:be` (byte order of numbers; be if not said). Several parts, the most significant first; none is the whole
+    /// record
+    #[arg(short = 'k', long = "key", value_name = "KEY")]
+    pub keys: Vec<OsString>,
+}
+
+impl Shape {
+    /// The parts of the key of fixed records; of lines there are none.
+    pub fn parts(&self) -> Result<Vec<KeyPart>> {
+        if self.format == Format::Lines {
+            return Ok(Vec::new());
+        }
+        let keys = self.keys.iter().map(|text| {
+            let text = text.to_string_lossy();
+            parse_key(&text).map_err(|cause| {
+                let cause = format!("key {text}: {cause}");
+                Error::new(ErrorKind::Usage, "reading the options", cause)
+            })
+        });
+        keys.collect()
+    }
+
+    /// The order of lines, where keys say that it is not that of their bytes.
+    pub fn line_order(&self) -> Result<Option<LineOrder>> {
+        if self.format != Format::Lines || self.keys.is_empty() {
+            return Ok(None);
+        }
+        let mut keys = line_order(&Gnu::default(), &self.keys)?;
+        if keys.seeds().next().is_some() {
+            return Err(refused("a key in no order (R) cannot be looked at again"));
+        }
+        Ok(Some(keys.order))
+    }
 }
 
 /// Which back end moves the bytes.

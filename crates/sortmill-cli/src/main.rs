@@ -5,9 +5,12 @@
 mod bench;
 mod check;
 mod common;
+mod completions;
 mod disks;
 mod doctor;
 mod r#gen;
+mod man;
+mod merge;
 mod node;
 mod progress;
 mod report;
@@ -16,7 +19,7 @@ mod sort;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Sorts, groups and reduces data far larger than memory at the speed of the disks.
 #[derive(Parser)]
@@ -29,6 +32,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Sort(Box<sort::Sort>),
+    Merge(Box<merge::Merge>),
     /// Generate test data
     #[command(subcommand)]
     Gen(r#gen::Gen),
@@ -38,6 +42,8 @@ enum Command {
     Bench(Bench),
     Report(report::Report),
     Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
     #[command(hide = true)]
     Node(node::Node),
 }
@@ -48,14 +54,21 @@ enum Bench {
 }
 
 fn main() -> ExitCode {
+    if let Some(sort) = sort::asked(std::env::args_os()) {
+        return sort.run().unwrap_or_else(|error| common::tell(&error));
+    }
     let arguments = Arguments::parse();
     let result = match arguments.command {
+        // These two are read by themselves, above: where they are not the first word, they are none.
         Command::Sort(sort) => sort.run(),
+        Command::Merge(merge) => merge.run(),
         Command::Gen(kind) => kind.run(),
         Command::Check(check) => check.run(),
         Command::Bench(Bench::Disk(disk)) => disk.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Completions(completions) => completions.run(Arguments::command()),
+        Command::Man(man) => man.run(Arguments::command()),
         Command::Node(node) => node.run(),
     };
     match result {

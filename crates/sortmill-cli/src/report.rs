@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use sortmill::compare::compare;
 use sortmill::error::{Error, ErrorKind, Result};
+use sortmill::report::DryRun;
 
 use crate::common::print;
 
-/// Print a report that `sort --report FILE` wrote, or what changed from one to another
+/// Print a report, or the plan of a dry run, that `sort --report FILE` wrote; or what changed from a report to another
 #[derive(Args)]
 pub struct Report {
     /// The report file
@@ -22,18 +23,28 @@ pub struct Report {
 impl Report {
     /// Runs the command.
     pub fn run(self) -> Result<ExitCode> {
-        let report = read(&self.file)?;
-        let text = match &self.other {
-            None => report.details(),
-            Some(other) => compare(&report, &read(other)?),
+        let told = read(&self.file)?;
+        let text = match (&self.other, serde_json::from_str::<DryRun>(&told)) {
+            (None, Ok(plan)) => plan.lines(),
+            (None, Err(_)) => report(&self.file, &told)?.details(),
+            (Some(other), _) => {
+                let after = report(other, &read(other)?)?;
+                compare(&report(&self.file, &told)?, &after)
+            }
         };
         print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn read(file: &Path) -> Result<sortmill::report::Report> {
-    let wrong = |cause: String| Error::new(ErrorKind::Input, "reading the report", cause).at(file);
-    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+fn read(file: &Path) -> Result<String> {
+    std::fs::read_to_string(file).map_err(|error| wrong(file, error.to_string()))
+}
+
+fn report(file: &Path, told: &str) -> Result<sortmill::report::Report> {
+    serde_json::from_str(told).map_err(|error| wrong(file, error.to_string()))
+}
+
+fn wrong(file: &Path, cause: String) -> Error {
+    Error::new(ErrorKind::Input, "reading the report", cause).at(file)
 }

@@ -3,7 +3,7 @@
 //! `K M G T P` and `KiB MiB GiB TiB PiB` are powers of 1024, as GNU's tools have them; `KB MB GB TB PB` are
 //! powers of 1000; `b` and `B` are bytes. Upper and lower case count alike, but for `kB` meaning what `KB`
 //! does; a space may stand before the unit, a fraction before that. A plain number is bytes where Sortmill
-//! asks (`--memory`). `%` is a part of all memory.
+//! asks (`--memory`), and KiB where GNU does (`-S`). `%` is a part of all memory.
 
 /// A size as it was given.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -51,6 +51,43 @@ pub fn parse(text: &str) -> Result<Size, String> {
         .ok_or_else(|| format!("{text:?} is more than can be counted"))
 }
 
+/// Reads a size as GNU sort's `-S` has it: a plain number is KiB, a unit alone one of it, `b` bytes, `%` a part of all
+/// memory and perhaps more than that. What GNU refuses and we know elsewhere (2GiB, 1.5G) means the same here.
+pub fn parse_wish(text: &str) -> Result<Size, String> {
+    let trimmed = text.trim_start();
+    let number = trimmed.strip_prefix('+').unwrap_or(trimmed);
+    let digits = number
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(number.len());
+    let (number, unit) = number.split_at(digits);
+    let power = match unit {
+        "" => Some(1),
+        "b" => Some(0),
+        _ => ["k", "m", "g", "t", "P", "E", "Z", "Y"]
+            .iter()
+            .position(|letter| unit == *letter || unit == letter.to_uppercase())
+            .map(|at| at as u32 + 1),
+    };
+    match (number, unit, power) {
+        ("", "" | "b", _) => parse(text),
+        (_, "%", _) if !number.is_empty() => {
+            let percent = number.parse();
+            let percent = percent.map_err(|_| format!("{text:?} is no part of memory"))?;
+            Ok(Size::Percent(percent))
+        }
+        (_, _, Some(power)) => {
+            let number = if number.is_empty() { "1" } else { number };
+            let bytes = number.parse::<u128>().ok();
+            let bytes = bytes.and_then(|number| number.checked_mul(1024u128.pow(power)));
+            let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok());
+            bytes
+                .map(Size::Bytes)
+                .ok_or_else(|| format!("{text:?} is more than can be counted"))
+        }
+        _ => parse(text),
+    }
+}
+
 /// Reads a size that has nothing to do with memory.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     match parse(text)? {
@@ -96,6 +133,38 @@ mod tests {
         }
         assert_eq!(parse("25%"), Ok(Size::Percent(25.0)));
         assert_eq!(parse("25%").unwrap().of(400), 100);
+    }
+
+    #[test]
+    fn wishes_as_gnu_has_them() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1", 1024),
+            (" +2", 2048),
+            ("3b", 3),
+            ("2k", 2048),
+            ("2M", 2 << 20),
+            ("m", 1 << 20),
+            ("G", 1 << 30),
+            ("2GiB", 2 << 30),
+            ("1.5K", 1536),
+        ] {
+            assert_eq!(parse_wish(text), Ok(Size::Bytes(bytes)), "{text}");
+        }
+        assert_eq!(parse_wish("200%"), Ok(Size::Percent(200.0)));
+        for text in [
+            "",
+            "b",
+            "1X",
+            "5%%",
+            "-1",
+            "%",
+            "1Z",
+            "1R",
+            "99999999999999999999",
+        ] {
+            assert!(parse_wish(text).is_err(), "{text}");
+        }
     }
 
     #[test]

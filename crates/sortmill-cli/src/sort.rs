@@ -1,29 +1,59 @@
-//! `sortmill sort`
+//! `sortmill sort`, `sortmill merge`, and the program itself where it is called `sort`.
+//!
+//! Words are read in GNU's way ([`words`]), then by clap, whose table holds GNU's options ([`options`]) and our own;
+//! [`refusals`] looks at them as a whole, [`keys`] makes an order of lines out of them. What comes out is a [`Job`] for
+//! the engine, or a check of one input ([`disorder`]).
 
+mod annotate;
+mod disorder;
+mod doubts;
+mod files_from;
+pub mod keys;
+mod locale;
+pub mod options;
+mod refusals;
+mod words;
+
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{ArgAction, Args, Command, FromArgMatches};
 use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
-use sortmill::error::{Error, Result};
-use sortmill::io::Os;
-use sortmill::job::{Boundaries, Job, Output, UNTIL_STAGES};
+use sortmill::error::{Error, ErrorKind, Result};
+use sortmill::io::codec::{CODECS, Codec};
+use sortmill::io::{Host, Os};
+use sortmill::job::{Boundaries, Compress, Disorder, Job, Output, UNTIL_STAGES};
+use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
+use sortmill::order::Format;
 use sortmill::parts::{PartCut, PartName, Parts};
-use sortmill::report::{plan_lines, temp_lines};
-use sortmill::run;
+use sortmill::queue::Stop;
+use sortmill::report::{DryRun, plan_lines, temp_lines};
+use sortmill::run::{self, Prepared, Small};
 
 use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals};
 use crate::disks;
+use crate::merge::Merge;
 use crate::progress;
 use crate::size::{self, Size};
 
+use self::keys::SEED_BYTES;
+use self::options::Gnu;
+use self::words::{OldKey, Way};
+
 /// Sort records of files or standard input
+///
+/// Takes the options of GNU sort and writes the same bytes as `LC_ALL=C sort`, and has some of its own. As in GNU sort,
+/// options may follow files, letters may stand together, and GNU's long names may be cut short; our own may not.
 #[derive(Args)]
+#[command(args_override_self = true, disable_help_flag = true, disable_version_flag = true, version = VERSION)]
 pub struct Sort {
     /// Files to sort, in the order in which equal records come out; `-` or none is standard input
     files: Vec<PathBuf>,
@@ -31,9 +61,30 @@ pub struct Sort {
     #[command(flatten)]
     shape: Shape,
 
+    #[command(flatten)]
+    gnu: Gnu,
+
     /// Write to FILE instead of standard output; may be an input. It appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Vec<PathBuf>,
+
+    /// Compress the output with CODEC: zst, gz, lz4, bz2 or xz. `auto` does what the end of FILE's name says, `none`
+    /// never does. The bytes depend neither on memory nor on threads. Default: auto; called as `sort`, none
+    #[arg(long, value_name = "CODEC", value_parser = parse_packing)]
+    compress_output: Option<Packing>,
+
+    /// How hard to compress: zst 1 to 22 (default 3), gz 1 to 9 (6), bz2 1 to 9 (9), xz 0 to 9 (6)
+    #[arg(long, value_name = "N")]
+    compress_level: Option<u32>,
+
+    /// Sort what inputs were before they were compressed, if they begin as .gz, .zst, .lz4, .bz2 and .xz files do,
+    /// standard input too. Default, unless called as `sort`
+    #[arg(long, overrides_with = "no_decompress")]
+    decompress: bool,
+
+    /// Sort them as the bytes they are
+    #[arg(long)]
+    no_decompress: bool,
 
     /// Write several files to the folder DIR, one for each partition, and a manifest. DIR appears whole or not at
     /// all; it may be empty. The files one after the other are what -o would write
@@ -71,12 +122,13 @@ pub struct Sort {
 
     /// Use at most so much memory: 2GiB, 2G (the same), 2GB (2,000,000,000 bytes), 25%. Default: half of
     /// what the machine or the cgroup has left
-    #[arg(short = 'S', long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<Size>,
 
     /// Folder for temporary files. Several, each with a --temp of its own, are used at once: temporary data are spread
     /// over them by speed and free space. Default: $TMPDIR unless that is in memory, else the output's folder
-    #[arg(short = 'T', long, value_name = "DIR")]
+    #[arg(short = 'T', long, value_name = "DIR", visible_alias = "temporary-directory",
+        value_parser = OsStringValueParser::new().map(PathBuf::from))]
     temp: Vec<PathBuf>,
 
     /// Keep temporary data in a file of their own. Default: with one folder on the output's file system they lie in
@@ -113,12 +165,18 @@ pub struct Sort {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip_bad: u64,
 
+    /// The first N lines of each input are no records. Those of the first input that has any stay at the top of the
+    /// output, those of the others are left out
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    header: u64,
+
     /// Run to the end of STAGE and throw away what comes out of it, to see what each costs: read, cut,
     /// partition, spill, load, sort, reduce (gathering included). No output is opened
     #[arg(long, value_name = "STAGE", value_parser = parse_until)]
     until: Option<Stage>,
 
-    /// Print the plan and stop: sizes, partitions, memory, temporary space, passes
+    /// Print the plan and stop: sizes, partitions, memory, temporary space, bytes moved, passes. With --report it is
+    /// written to that file as JSON too. Exit code 2 if the job cannot fit
     #[arg(long)]
     dry_run: bool,
 
@@ -149,25 +207,202 @@ pub struct Sort {
     /// Do not
     #[arg(long)]
     no_probe: bool,
+
+    /// Do not mention on stderr that a locale other than C does not matter
+    #[arg(long, value_name = "C", value_parser = ["C", "POSIX"])]
+    locale: Option<String>,
+
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+
+    /// Print version
+    #[arg(long, action = ArgAction::Version)]
+    version: Option<bool>,
+
+    /// What it was called as.
+    #[arg(skip)]
+    called: Called,
+
+    /// Keys in the old form.
+    #[arg(skip)]
+    old_keys: Vec<OldKey>,
+}
+
+/// The name that the words stand behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Called {
+    /// The program itself is called `sort`.
+    Sort,
+    /// `sortmill sort`.
+    #[default]
+    SortmillSort,
+    /// `sortmill merge`.
+    SortmillMerge,
+}
+
+impl Called {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sort => "sort",
+            Self::SortmillSort => "sortmill sort",
+            Self::SortmillMerge => "sortmill merge",
+        }
+    }
+
+    /// The options and operands, as parser, help, completions and man page have them.
+    fn table(self) -> Command {
+        let named = |name| Command::new(name).bin_name(self.name()).max_term_width(100);
+        let mut table = match self {
+            Self::Sort | Self::SortmillSort => Sort::augment_args(named("sort")),
+            Self::SortmillMerge => Merge::augment_args(named("merge")),
+        };
+        table.build();
+        table
+    }
+}
+
+const VERSION: &str = concat!("(Sortmill) ", env!("CARGO_PKG_VERSION"));
+
+/// What was asked of `sort`, if it is `sort` that this process is called as, or its first word, or that is `merge`.
+/// Words that cannot be read, and requests for help, end the process.
+pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
+    let program = words.next().unwrap_or_default();
+    let as_sort = Path::new(&program)
+        .file_name()
+        .is_some_and(|name| name == "sort");
+    let called = match as_sort {
+        true => Called::Sort,
+        false => match words.next()?.to_str()? {
+            "sort" => Called::SortmillSort,
+            "merge" => Called::SortmillMerge,
+            _ => return None,
+        },
+    };
+    let mut table = called.table();
+    let read = words::read(words, &table, Way::of_environment()).unwrap_or_else(|refusal| {
+        say(&format!(
+            "sortmill: {}\n\nTry `{} --help`.\n",
+            refusal.cause,
+            called.name()
+        ));
+        std::process::exit(refusal.code.into());
+    });
+    let words = std::iter::once("sort".into()).chain(read.words);
+    let matches = table.try_get_matches_from_mut(words);
+    let matches = matches.unwrap_or_else(|error| error.exit());
+    let mut sort = Sort::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    sort.called = called;
+    sort.old_keys = read.old_keys;
+    Some(sort)
 }
 
 impl Sort {
+    /// The same as `sortmill merge`.
+    pub fn called_merge(self) -> Self {
+        Self {
+            called: Called::SortmillMerge,
+            ..self
+        }
+    }
+
+    /// Whether compressed inputs are read as what they were. GNU sort does no such thing.
+    fn unpacks(&self) -> bool {
+        self.decompress || !self.no_decompress && self.called != Called::Sort
+    }
+
+    /// How the output is compressed: a job that ends early makes none.
+    fn compress(&self, output: &Output) -> Option<Compress> {
+        let usual = match self.called == Called::Sort {
+            true => Packing::Never,
+            false => Packing::Auto,
+        };
+        let codec = match (self.compress_output.unwrap_or(usual), output) {
+            (Packing::With(codec), _) => Some(codec),
+            (Packing::Auto, Output::Path(path)) => Codec::of_name(path),
+            _ => None,
+        };
+        let codec = codec.filter(|_| self.until.is_none())?;
+        Some(Compress {
+            codec,
+            level: self.compress_level,
+        })
+    }
+
     /// Runs the command.
-    pub fn run(self) -> Result<ExitCode> {
+    pub fn run(mut self) -> Result<ExitCode> {
+        refusals::look(&self)?;
+        if let Some(from) = &self.gnu.files0_from {
+            self.files = files_from::names(from)?;
+        }
+        // Whoever calls `sort` expects its bytes and no words.
+        self.quiet |= self.called == Called::Sort && !self.verbose;
+        if self.shape.format == Format::Lines && self.locale.is_none() {
+            locale::mention();
+        }
         let os = self.machine.open()?;
-        let mut job = self.job(&os);
+        let job = self.job(&os)?;
+        if self.compress_level.is_some() && job.compress.is_none() {
+            let cause = "there is a level, and the output is not compressed";
+            let error = Error::new(ErrorKind::Usage, "compressing the output", cause);
+            let hint = "Say how with --compress-output, or by the end of the output's name.";
+            return Err(error.hint(hint));
+        }
         let stop = stop_on_signals();
-        let temps = run::folders(&job, &os)?.temps;
-        let known: Vec<Option<Known>> = temps.iter().map(|temp| disks::known(&os, temp)).collect();
+        let done = match self.gnu.checks() {
+            Some(how) => disorder::look(&job, how, &os, &stop),
+            None if self.gnu.debug => self.sort_annotated(job, &os, &stop),
+            None => self.sort(job, &os, &stop),
+        };
+        done.inspect_err(|error| {
+            if error.kind == ErrorKind::Reader {
+                end_as_the_reader_did();
+            }
+        })
+    }
+
+    /// Sorts, and underlines the keys in what comes out.
+    fn sort_annotated(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<ExitCode> {
+        let keys = keys::line_order(&self.gnu, &self.shape.keys)?;
+        say(&doubts::doubts(&keys, &self.old_keys));
+        let failed = |error| Error::io("annotating lines", Path::new("-"), &error);
+        let (lines, to) = io::pipe().map_err(failed)?;
+        // By name, so that the engine opens an end of its own.
+        job.output = Output::Path(format!("/proc/self/fd/{}", to.as_raw_fd()).into());
+        std::thread::scope(|threads| {
+            let annotated = threads.spawn(|| annotate::annotate(lines, &keys.order));
+            let sorted = self.sort(job, os, stop);
+            drop(to);
+            let annotated = annotated.join();
+            let annotated = annotated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            match annotated {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    Err(failed(error).kind(ErrorKind::Reader))
+                }
+                Err(error) => Err(failed(error)),
+                Ok(()) => sorted,
+            }
+        })
+    }
+
+    fn sort(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<ExitCode> {
+        let mut sources = run::open(&job, os)?;
+        if self.tells_nothing(&job) {
+            sources = match run::sort_small(&job, sources, os, stop)? {
+                Small::Done(_) => return Ok(ExitCode::SUCCESS),
+                Small::Larger(sources) => sources,
+            };
+        }
+        let temps = run::folders(&job, os)?.temps;
+        let known: Vec<Option<Known>> = temps.iter().map(|temp| disks::known(os, temp)).collect();
         job.disks = known.iter().map(disks::figures).collect();
-        let prepared = run::prepare(&job, &os)?;
+        let prepared = run::prepare_opened(&job, sources, os)?;
         let mut plan = plan_lines(&prepared.plan) + &temp_lines(&prepared.temps);
         for (known, temp) in known.iter().zip(&temps) {
-            plan += &disks::advice(known.as_ref(), &os, temp);
+            plan += &disks::advice(known.as_ref(), os, temp);
         }
         if self.dry_run {
-            print(&plan)?;
-            return Ok(ExitCode::SUCCESS);
+            return self.tell_plan(&prepared, &plan, os);
         }
         if self.verbose {
             say(&plan);
@@ -177,13 +412,20 @@ impl Sort {
         let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
         let shown = self.shown(&job);
         job.progress = shown.as_ref().map(|_| Arc::default());
-        let sort = || run::sort_prepared(&job, prepared, &os, &stop);
-        let report = progress::show(shown, job.progress.as_ref(), &os, &stop, sort)?;
+        let sort = || run::sort_prepared(&job, prepared, os, stop);
+        let report = progress::show(shown, job.progress.as_ref(), os, stop, sort)?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
         if let (Some(file), Some(trace)) = (trace_file, &job.trace) {
             file.write(|out| trace.write(out))?;
+        }
+        if let (Some(program), 1..) = (self.gnu.compress_program.first(), report.bytes.temp_written)
+        {
+            let program = program.display();
+            say(&format!(
+                "sortmill: temporary data, blocks of one file, were not compressed: {program} takes whole files\n"
+            ));
         }
         if self.verbose {
             say(&report.details());
@@ -193,15 +435,34 @@ impl Sort {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Whether nobody asks how the job goes or went.
+    fn tells_nothing(&self, job: &Job) -> bool {
+        self.quiet
+            && !self.dry_run
+            && self.report.is_none()
+            && self.trace.is_none()
+            && self.shown(job).is_none()
+    }
+
+    /// Tells what the job would do, and whether there is room for it.
+    fn tell_plan(&self, prepared: &Prepared, lines: &str, os: &dyn Os) -> Result<ExitCode> {
+        print(lines)?;
+        if let Some(file) = SideFile::open(self.report.as_deref(), "writing the plan")? {
+            let plan = DryRun::new(&prepared.plan, &prepared.temps).to_json();
+            file.write(|out| out.write_all(plan.as_bytes()))?;
+        }
+        prepared.check_space(os)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
     fn shown(&self, job: &Job) -> Option<progress::Shown> {
         let output = job.until.is_none().then_some(&job.output);
         self.progress.shown(self.quiet, &job.inputs, output)
     }
 
-    fn job(&self, os: &dyn Os) -> Job {
-        let total = os.machine().memory_bytes_total;
-        let output = match (&self.output, &self.parts) {
-            (Some(path), _) if path.as_os_str() != "-" => Output::Path(path.clone()),
+    fn job(&self, os: &dyn Os) -> Result<Job> {
+        let output = match (refusals::output(self), &self.parts) {
+            (Some(path), _) => Output::Path(path),
             (_, Some(folder)) => Output::Parts(Parts {
                 folder: folder.clone(),
                 cut: match (self.part_size, self.part_count) {
@@ -215,10 +476,25 @@ impl Sort {
             _ => Output::Stdout,
         };
         let mut job = Job::new(inputs(&self.files), output, self.shape.format);
-        job.keys.clone_from(&self.shape.keys);
+        job.keys = self.shape.parts()?;
+        job.line_order = self.line_order(os)?;
+        job.unique = self.gnu.unique;
+        job.merge = match self.called {
+            Called::SortmillMerge => Some(Disorder::Refused),
+            Called::Sort | Called::SortmillSort => self.gnu.merge.then_some(Disorder::Kept),
+        };
+        job.decompress = self.unpacks();
+        job.compress = self.compress(&job.output);
         job.boundaries.clone_from(&self.boundaries);
-        job.memory_bytes = self.memory.map(|size| size.of(total));
-        job.temps.clone_from(&self.temp);
+        let bytes = |size: &Size| size.of(os.machine().memory_bytes_total);
+        job.memory_bytes = self.memory.as_ref().map(bytes);
+        if self.memory.is_none() {
+            job.memory_bytes = self.gnu.buffer_size.iter().map(bytes).max();
+            job.memory_is_wish = job.memory_bytes.is_some();
+        }
+        // An empty one is what a script makes of a variable that is not set.
+        let temps = self.temp.iter().filter(|temp| !temp.as_os_str().is_empty());
+        job.temps = temps.cloned().collect();
         job.temp_apart = self.temp_apart;
         job.on = self.on.map(|node_count| On {
             node_count,
@@ -226,7 +502,8 @@ impl Sort {
             program: "/proc/self/exe".into(),
             words: self.machine.node_words(),
         });
-        job.threads = self.threads.map(usize::from);
+        let parallel = self.gnu.parallel.map(|count| count.min(os.machine().cores));
+        job.threads = self.threads.map(usize::from).or(parallel);
         job.verify = match (self.verify, self.no_verify) {
             (true, _) => Some(true),
             (_, true) => Some(false),
@@ -234,6 +511,7 @@ impl Sort {
         };
         job.as_of_start = self.as_of_start;
         job.skip_bad = self.skip_bad;
+        job.header_lines = self.header;
         job.until = self.until;
         job.trace = self.trace.as_ref().map(|_| Arc::default());
         job.probe = match (self.probe || self.verbose, self.no_probe) {
@@ -241,7 +519,72 @@ impl Sort {
             (true, _) => Some(true),
             _ => None,
         };
-        job
+        Ok(job)
+    }
+
+    /// The order of lines, unless it is that in which the engine sorts them anyway.
+    fn line_order(&self, os: &dyn Os) -> Result<Option<LineOrder>> {
+        if self.shape.format != Format::Lines {
+            return Ok(None);
+        }
+        let mut keys = keys::line_order(&self.gnu, &self.shape.keys)?;
+        let mut drawn = None;
+        for seed in keys.seeds() {
+            *seed = match drawn {
+                Some(drawn) => drawn,
+                None => *drawn.insert(self.seed(os)?),
+            };
+        }
+        Ok((!keys::is_plain(&keys.order)).then_some(keys.order))
+    }
+
+    /// What decides the order of -R.
+    fn seed(&self, os: &dyn Os) -> Result<[u8; SEED_BYTES]> {
+        let mut seed = [0; SEED_BYTES];
+        let Some(path) = self.gnu.random_source.first() else {
+            for half in seed.chunks_exact_mut(8) {
+                half.copy_from_slice(&os.random().to_le_bytes());
+            }
+            return Ok(seed);
+        };
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut seed));
+        read.map_err(|error| {
+            let told = Error::io("reading random bytes", path, &error).kind(ErrorKind::Input);
+            match error.kind() {
+                io::ErrorKind::UnexpectedEof => Error {
+                    cause: format!("it has fewer than the {SEED_BYTES} that decide"),
+                    ..told
+                },
+                _ => told,
+            }
+        })?;
+        Ok(seed)
+    }
+}
+
+/// Ends the process as one whose reader has gone away ends: by the signal that it would have had, in silence. What
+/// the job had made is gone by now.
+fn end_as_the_reader_did() {
+    // If the signal is blocked, the error is told.
+    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE);
+}
+
+/// How the output is to be compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Packing {
+    /// As its name says.
+    Auto,
+    Never,
+    With(Codec),
+}
+
+fn parse_packing(text: &str) -> std::result::Result<Packing, String> {
+    let named = |codec: &Codec| text == codec.extension() || text == codec.name();
+    match (text, CODECS.into_iter().find(|codec| named(codec))) {
+        ("auto", _) => Ok(Packing::Auto),
+        ("none", _) => Ok(Packing::Never),
+        (_, Some(codec)) => Ok(Packing::With(codec)),
+        (_, None) => Err("an output is compressed by zst, gz, lz4, bz2 or xz, auto or none".into()),
     }
 }
 

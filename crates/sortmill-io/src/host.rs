@@ -6,12 +6,14 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::cgroup::{self, field};
 use crate::os::{Access, File, FileSystem, Handle, Kind, Machine, Meta, Os, Ring, Usage};
+use crate::parked::Parked;
 use crate::posix::PosixRing;
 
 /// Which ring moves the bytes.
@@ -27,7 +29,8 @@ pub enum RingKind {
 
 /// The machine this process runs on.
 pub struct Host {
-    uring: bool,
+    /// Whether rings are io_uring's; tried when the first is wanted, because small jobs want none.
+    uring: OnceLock<bool>,
     direct: bool,
     started: Instant,
 }
@@ -39,18 +42,22 @@ impl Host {
     /// When io_uring was asked for and the kernel refuses it.
     pub fn new(kind: RingKind, direct: bool) -> io::Result<Self> {
         let uring = match kind {
-            RingKind::Posix => false,
+            RingKind::Posix => false.into(),
             RingKind::Uring => {
                 uring_ring(1)?;
-                true
+                true.into()
             }
-            RingKind::Auto => uring_ring(1).is_ok(),
+            RingKind::Auto => OnceLock::new(),
         };
         Ok(Self {
             uring,
             direct,
             started: Instant::now(),
         })
+    }
+
+    fn has_uring(&self) -> bool {
+        *self.uring.get_or_init(|| uring_ring(1).is_ok())
     }
 
     /// Opens with direct I/O if asked and possible, else through the page cache.
@@ -121,7 +128,31 @@ fn uring_ring(_depth: usize) -> io::Result<PosixRing> {
 pub(crate) fn fd(file: &File) -> &std::os::fd::OwnedFd {
     match &file.handle {
         Handle::Fd(fd) => fd,
+        Handle::Parked(_) => unreachable!("a parked file is read in rings only"),
         Handle::Sim(_) => unreachable!("a simulated file is never given to the host"),
+    }
+}
+
+/// Whether a write to `stream` may wait for its reader: to a pipe, a connection or a terminal.
+fn may_block(stream: &std::os::fd::OwnedFd) -> io::Result<bool> {
+    if rustix::fs::fcntl_getfl(stream)?.contains(OFlags::NONBLOCK) {
+        return Ok(false);
+    }
+    let mode = rustix::fs::fstat(stream)?.st_mode;
+    Ok(match rustix::fs::FileType::from_raw_mode(mode) {
+        rustix::fs::FileType::CharacterDevice => rustix::termios::isatty(stream),
+        kind => kind != rustix::fs::FileType::RegularFile,
+    })
+}
+
+/// Calls `look` with the descriptor of a file, parked or not.
+fn with_fd<T>(
+    file: &File,
+    look: impl FnOnce(&std::os::fd::OwnedFd) -> io::Result<T>,
+) -> io::Result<T> {
+    match file.unpark()? {
+        Some(open) => look(&open),
+        None => look(fd(file)),
     }
 }
 
@@ -162,11 +193,15 @@ pub(crate) fn wait_ready(
 
 impl Os for Host {
     fn name(&self) -> &'static str {
-        if self.uring { "io_uring" } else { "posix" }
+        if self.has_uring() {
+            "io_uring"
+        } else {
+            "posix"
+        }
     }
 
     fn ring_over(&self, depth: usize, device_count: usize) -> io::Result<Box<dyn Ring>> {
-        if self.uring {
+        if self.has_uring() {
             Ok(Box::new(uring_ring(depth)?))
         } else {
             Ok(Box::new(PosixRing::new(depth, device_count)))
@@ -182,6 +217,18 @@ impl Os for Host {
             false => OFlags::RDONLY,
         };
         self.open_with(path, flags, access, 0)
+    }
+
+    fn park(&self, file: File) -> io::Result<File> {
+        let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        if file.access == Access::Direct {
+            flags |= OFlags::DIRECT;
+        }
+        let parked = with_fd(&file, |fd| Parked::new(fd, flags))?;
+        Ok(File {
+            handle: Handle::Parked(parked),
+            ..file
+        })
     }
 
     fn create(&self, path: &Path, access: Access, mode: u32) -> io::Result<File> {
@@ -247,9 +294,7 @@ impl Os for Host {
     ) -> io::Result<()> {
         // A blocking write of more than a pipe has room for would not hear `stopped`; a pipe that is
         // ready has room for `PIPE_BUF` (pipe(7)).
-        let flags = rustix::fs::fcntl_getfl(fd(file))?;
-        let blocks = !flags.contains(OFlags::NONBLOCK) && self.meta(file)?.kind != Kind::Regular;
-        let piece_bytes = if blocks { 4096 } else { 64 << 10 };
+        let piece_bytes = if may_block(fd(file))? { 4096 } else { 64 << 10 };
         for mut piece in bytes.chunks(piece_bytes) {
             while !piece.is_empty() {
                 wait_ready(file, rustix::event::PollFlags::OUT, stopped)?;
@@ -263,8 +308,10 @@ impl Os for Host {
     }
 
     fn meta(&self, file: &File) -> io::Result<Meta> {
-        let copy: fs::File = fd(file).try_clone()?.into();
-        Ok(meta_from(&copy.metadata()?))
+        with_fd(file, |fd| {
+            let copy: fs::File = fd.try_clone()?.into();
+            Ok(meta_from(&copy.metadata()?))
+        })
     }
 
     fn meta_at(&self, path: &Path) -> io::Result<Meta> {
@@ -481,7 +528,8 @@ fn cached_bytes(file: &File, bytes: u64) -> Option<u64> {
     const CACHESTAT: libc::c_long = 451;
     let range = [0u64, bytes];
     let mut answer = [0u64; 5];
-    let raw = std::os::fd::AsRawFd::as_raw_fd(fd(file));
+    let parked = file.unpark().ok()?;
+    let raw = std::os::fd::AsRawFd::as_raw_fd(parked.as_deref().unwrap_or_else(|| fd(file)));
     // SAFETY: the two arrays have the layout of `struct cachestat_range` (two u64) and `struct cachestat`
     // (five u64), and live across the call.
     let failed = unsafe {

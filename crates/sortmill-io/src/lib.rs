@@ -3,16 +3,18 @@
 //! Read in this order: [`buffer`] (who owns memory), [`os`] (the one trait through which all I/O,
 //! clock and randomness pass), [`host`] with [`uring`] and [`posix`] (the real machine), [`sim`] (the
 //! deterministic one, with faults), [`frame`] (what a block looks like on disk and wire). Beside them stand
-//! [`facts`] (what a machine and its folders offer) and [`survey`] (who finds it out), and, for jobs on several nodes,
+//! [`codec`] (compressed bytes, and the way back), [`facts`] (what a machine and its folders offer) and [`survey`] (who finds it out), and, for jobs on several nodes,
 //! [`process`] (who runs) and [`net`] (what connects them).
 
 pub mod buffer;
 mod cgroup;
+pub mod codec;
 pub mod facts;
 pub mod frame;
 pub mod host;
 pub mod net;
 pub mod os;
+mod parked;
 mod posix;
 pub mod process;
 pub mod sim;

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::buffer::Buffer;
+use crate::parked::Parked;
 use crate::sim::SimFile;
 use crate::sync::Arc;
 
@@ -22,7 +23,19 @@ pub struct File {
 
 pub(crate) enum Handle {
     Fd(OwnedFd),
+    /// Open only while it is used.
+    Parked(Parked),
     Sim(Arc<SimFile>),
+}
+
+impl File {
+    /// The descriptor of a parked file, which stays open as long as that is kept; `None` for one that is always open.
+    pub(crate) fn unpark(&self) -> io::Result<Option<std::sync::Arc<OwnedFd>>> {
+        match &self.handle {
+            Handle::Parked(parked) => parked.open(&self.path).map(Some),
+            Handle::Fd(_) | Handle::Sim(_) => Ok(None),
+        }
+    }
 }
 
 /// Whether bytes go past the page cache.
@@ -165,6 +178,12 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn open(&self, path: &Path, access: Access) -> io::Result<File>;
+    /// The same file, opened for reading, without a descriptor of its own: it is opened again whenever it is read, and
+    /// must be the same file then. A stream cannot be parked.
+    ///
+    /// # Errors
+    /// The system's.
+    fn park(&self, file: File) -> io::Result<File>;
     /// Makes a new file for reading and writing with `mode`, less what the user's umask withholds; one
     /// that exists is an error.
     ///
@@ -311,6 +330,12 @@ pub trait Os: Send + Sync {
     fn usage(&self) -> Usage;
     /// What the machine offers this process.
     fn machine(&self) -> Machine;
+}
+
+/// Whether a call failed because this process, or the machine, may open no more files.
+#[must_use]
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// What to do after the kernel moved `moved` of the `asked` bytes of one request: both rings ask here, so

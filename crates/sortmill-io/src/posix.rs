@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use crate::os::{Done, File, Handle, Next, Op, OpKind, Ring, after_transfer};
 use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn_owned, wait};
@@ -98,8 +99,17 @@ fn serve(shared: &Shared) {
 /// Moves all the bytes of `op`, in as many calls as it takes.
 fn transfer(mut op: Op) -> Done {
     let mut before = 0;
+    let parked = match op.file.unpark() {
+        Ok(parked) => parked,
+        Err(error) => {
+            return Done {
+                op,
+                result: Err(error),
+            };
+        }
+    };
     loop {
-        let result = transfer_once(&mut op, before);
+        let result = transfer_once(&mut op, parked.as_deref(), before);
         let moved = result.as_ref().map_or(0, |moved| *moved);
         match after_transfer(&op, before, result) {
             Next::Rest => before += moved,
@@ -119,9 +129,11 @@ fn transfer(mut op: Op) -> Done {
     }
 }
 
-fn transfer_once(op: &mut Op, before: usize) -> io::Result<usize> {
-    let Handle::Fd(fd) = &op.file.handle else {
-        unreachable!("a simulated file is never given to the kernel");
+/// `parked` is the descriptor of a file that has none of its own.
+fn transfer_once(op: &mut Op, parked: Option<&OwnedFd>, before: usize) -> io::Result<usize> {
+    let fd = match (&op.file.handle, parked) {
+        (Handle::Fd(fd), _) | (_, Some(fd)) => fd,
+        _ => unreachable!("a simulated file is never given to the kernel"),
     };
     let range = op.range.start + before..op.range.end;
     let offset = op.offset + before as u64;

@@ -63,10 +63,16 @@ struct State {
     disks: Vec<(PathBuf, u64)>,
     random: u64,
     clock_ns: u64,
+    /// Bytes a second that a transfer takes on the clock; 0 takes none.
+    bytes_per_s: u64,
+    watch: Option<Watch>,
     file_count: u64,
     stdout: Arc<SimFile>,
     stdin: Arc<SimFile>,
 }
+
+/// Who is called after each transfer.
+type Watch = std::sync::Arc<dyn Fn(&Sim) + Send + Sync>;
 
 /// One file's bytes.
 pub struct SimFile {
@@ -104,11 +110,33 @@ impl Sim {
                 disks: Vec::new(),
                 random: seed,
                 clock_ns: 0,
+                bytes_per_s: 0,
+                watch: None,
                 file_count: 2,
                 stdout: new_file(0),
                 stdin: new_file(1),
             })),
         }
+    }
+
+    /// Gives the disks of this machine a speed: they serve one transfer after the other, at so many bytes a second.
+    /// The clock stands still meanwhile, but for them and whoever looks at it. Calls `watch` after each transfer.
+    pub fn set_pace(&self, bytes_per_s: u64, watch: impl Fn(&Self) + Send + Sync + 'static) {
+        let mut state = lock(&self.state);
+        state.bytes_per_s = bytes_per_s;
+        state.watch = Some(std::sync::Arc::new(watch));
+    }
+
+    /// A transfer of `bytes` has ended.
+    fn transferred(&self, bytes: usize) {
+        let mut state = lock(&self.state);
+        let Some(watch) = state.watch.clone() else {
+            return;
+        };
+        let ns = bytes as u64 * 1_000_000_000;
+        state.clock_ns += ns.checked_div(state.bytes_per_s).unwrap_or(0);
+        drop(state);
+        watch(self);
     }
 
     /// Plans a fault, or none.
@@ -390,7 +418,9 @@ fn new_file(number: u64) -> Arc<SimFile> {
 fn handle(file: &File) -> &Arc<SimFile> {
     match &file.handle {
         Handle::Sim(file) => file,
-        Handle::Fd(_) => unreachable!("a real file is never given to the simulation"),
+        Handle::Fd(_) | Handle::Parked(_) => {
+            unreachable!("a real file is never given to the simulation")
+        }
     }
 }
 
@@ -448,6 +478,7 @@ impl Ring for SimRing {
                 Next::Done(bytes) => Ok(bytes),
                 Next::Fail(error) => Err(error),
             };
+            self.sim.transferred(*result.as_ref().unwrap_or(&0));
             return Some(Done { op, result });
         }
     }
@@ -476,6 +507,10 @@ impl Os for Sim {
         // Whoever opens a file reads it from its beginning.
         lock(&file.state).read_at = 0;
         Ok(opened(file, path, access))
+    }
+
+    fn park(&self, file: File) -> io::Result<File> {
+        Ok(file)
     }
 
     fn create(&self, path: &Path, access: Access, _mode: u32) -> io::Result<File> {

@@ -5,6 +5,8 @@
 //! anybody else's. Several requests in flight are what flash needs (CD 2.3.2).
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use io_uring::{IoUring, opcode, types};
 
@@ -19,6 +21,8 @@ pub struct UringRing {
 
 struct Slot {
     op: Op,
+    /// The descriptor of a file that has none of its own, open as long as the kernel may use it.
+    parked: Option<Arc<OwnedFd>>,
     moved: usize,
 }
 
@@ -39,8 +43,9 @@ impl UringRing {
         let from = slot.op.range.start + slot.moved;
         let bytes = u32::try_from(slot.op.range.end - from).expect("an op is below 4 GiB");
         let offset = slot.op.offset + slot.moved as u64;
-        let Handle::Fd(fd) = &slot.op.file.handle else {
-            unreachable!("a simulated file is never given to the kernel");
+        let fd = match (&slot.op.file.handle, slot.parked.as_deref()) {
+            (Handle::Fd(fd), _) | (_, Some(fd)) => fd,
+            _ => unreachable!("a simulated file is never given to the kernel"),
         };
         let fd = types::Fd(std::os::fd::AsRawFd::as_raw_fd(fd));
         let memory = &mut slot.op.buffer[from..];
@@ -96,8 +101,20 @@ impl Ring for UringRing {
             .iter()
             .position(Option::is_none)
             .expect("no more ops in flight than the ring was made for");
-        self.slots[index] = Some(Slot { op, moved: 0 });
         self.in_flight += 1;
+        let parked = match op.file.unpark() {
+            Ok(parked) => parked,
+            Err(error) => {
+                let result = Err(error);
+                self.finished.push(Done { op, result });
+                return;
+            }
+        };
+        self.slots[index] = Some(Slot {
+            op,
+            parked,
+            moved: 0,
+        });
         self.start(index);
     }
 

@@ -7,7 +7,7 @@ use sortmill_io::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::long::Long;
-use crate::order::Format;
+use crate::order::Order;
 
 /// A chunk with the records that end in it. The beginning of its first record, which came at the end of
 /// the chunk before, has been put in front of it, so that every record is contiguous.
@@ -39,23 +39,80 @@ pub enum Goes {
     AllToSlot(usize),
 }
 
-/// Whole records, back to back: record i is `bytes[offsets[i]..offsets[i + 1]]`.
+/// Whole records, back to back.
 pub struct Batch<'a> {
     /// The number of the chunk they came from.
     pub chunk: u64,
     /// The slab.
     pub bytes: &'a [u8],
-    /// Where records start, and where the last one ends.
-    pub offsets: &'a [u32],
+    /// Where in it they lie.
+    pub offsets: Offsets<'a>,
     /// What these records add up to.
     pub fingerprint: Fingerprint,
+}
+
+/// Where in a slab the records of a batch lie. Of records of one size nothing is looked up: a table of offsets would be
+/// read several times for each record, in another order than it was written.
+#[derive(Clone, Copy, Debug)]
+pub enum Offsets<'a> {
+    /// Record i is `offsets[i]..offsets[i + 1]`.
+    Each(&'a [u32]),
+    /// So many records of one size.
+    Every {
+        /// Where the first one starts.
+        from: u32,
+        /// Bytes of each.
+        bytes: u32,
+        /// How many.
+        count: u32,
+    },
+}
+
+impl Offsets<'_> {
+    /// How many records there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match *self {
+            Self::Each(offsets) => offsets.len() - 1,
+            Self::Every { count, .. } => count as usize,
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where record `index` lies.
+    #[inline]
+    #[must_use]
+    pub fn range(&self, index: usize) -> std::ops::Range<usize> {
+        match *self {
+            Self::Each(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
+            Self::Every { from, bytes, .. } => {
+                let start = from as usize + index * bytes as usize;
+                start..start + bytes as usize
+            }
+        }
+    }
+
+    /// Where the last record ends.
+    #[must_use]
+    pub fn end(&self) -> usize {
+        match *self {
+            Self::Each(offsets) => *offsets.last().expect("a batch has an end") as usize,
+            Self::Every { from, bytes, count } => from as usize + bytes as usize * count as usize,
+        }
+    }
 }
 
 impl<'a> Batch<'a> {
     /// How many records there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.offsets.len()
     }
 
     /// Whether there is none.
@@ -68,18 +125,46 @@ impl<'a> Batch<'a> {
     #[inline]
     #[must_use]
     pub fn record(&self, index: usize) -> &'a [u8] {
-        &self.bytes[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+        &self.bytes[self.offsets.range(index)]
     }
 
     /// All records in order.
     pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
         (0..self.len()).map(|index| self.record(index))
     }
+
+    /// Bytes of the records `rows`.
+    #[must_use]
+    pub fn bytes_of(&self, rows: &[u32]) -> u64 {
+        if let Offsets::Every { bytes, .. } = self.offsets {
+            return rows.len() as u64 * u64::from(bytes);
+        }
+        let bytes = |&row: &u32| self.offsets.range(row as usize).len() as u64;
+        rows.iter().map(bytes).sum()
+    }
+
+    /// How many of the records `rows`, the first ones, have at most `bytes_max` bytes together, and how many they have.
+    #[must_use]
+    pub fn fit(&self, rows: &[u32], bytes_max: usize) -> (usize, usize) {
+        if let Offsets::Every { bytes, .. } = self.offsets {
+            let count = rows.len().min(bytes_max / bytes as usize);
+            return (count, count * bytes as usize);
+        }
+        let (mut count, mut bytes) = (0, 0);
+        for &row in rows {
+            let grown = bytes + self.offsets.range(row as usize).len();
+            if grown > bytes_max {
+                break;
+            }
+            (count, bytes) = (count + 1, grown);
+        }
+        (count, bytes)
+    }
 }
 
 /// Records that a function made, back to back, to be looked at as a [`Batch`].
 pub struct Records {
-    format: Format,
+    order: Order,
     bytes_max: usize,
     bytes: Vec<u8>,
     offsets: Vec<u32>,
@@ -87,11 +172,11 @@ pub struct Records {
 }
 
 impl Records {
-    /// Room for `bytes_max` bytes of records of `format`.
+    /// Room for `bytes_max` bytes of records that lie as `order` says.
     #[must_use]
-    pub fn new(format: Format, bytes_max: usize) -> Self {
+    pub fn new(order: Order, bytes_max: usize) -> Self {
         Self {
-            format,
+            order,
             bytes_max,
             bytes: Vec::new(),
             offsets: vec![0],
@@ -102,7 +187,7 @@ impl Records {
     /// Appends a record. One that is not of the job's format, or more than there is room for, makes the
     /// job fail when the function returns.
     pub fn push(&mut self, record: &[u8]) {
-        if !self.format.is_record(record) {
+        if !self.order.is_record(record) {
             self.fail(format!(
                 "it made a record of {} bytes that is not one of the job's format",
                 record.len()
@@ -140,7 +225,7 @@ impl Records {
         let mut batch = Batch {
             chunk,
             bytes: &self.bytes,
-            offsets: &self.offsets,
+            offsets: Offsets::Each(&self.offsets),
             fingerprint: Fingerprint::default(),
         };
         let mut fingerprint = Fingerprint::default();

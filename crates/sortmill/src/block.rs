@@ -39,16 +39,7 @@ impl Open {
     /// Puts as many of `rows` as fit into a segment of their own and says how many.
     pub fn put(&mut self, batch: &Batch<'_>, rows: &[u32]) -> usize {
         let room = (self.buffer.len() - self.used).saturating_sub(SEGMENT_HEADER_BYTES_MAX);
-        let mut bytes = 0;
-        let mut count = 0;
-        for &row in rows {
-            let grown = bytes + batch.record(row as usize).len();
-            if grown > room {
-                break;
-            }
-            bytes = grown;
-            count += 1;
-        }
+        let (count, bytes) = batch.fit(rows, room);
         if count == 0 {
             return 0;
         }

@@ -5,18 +5,21 @@
 //! never moved. Each worker reads bodies back by itself, into a few blocks of its own, so that no worker waits for
 //! memory that another has.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 use sortmill_io::frame::{HEADER_BYTES, Header};
 use sortmill_io::os::Done;
+use sortmill_io::sync::atomic::{AtomicUsize, Ordering as Memory};
 use sortmill_io::sync::{Arc, Mutex, RwLock, lock};
 use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::long::{Item, Stub};
 use crate::metrics::{Meter, Stage, State};
-use crate::order::{Format, KV_HEADER_BYTES, Order};
+use crate::order::Order;
 use crate::partitions::{Block, SpillBlock, Whereabouts, damaged};
 use crate::spread::Spot;
 use crate::temps::Temps;
@@ -30,6 +33,8 @@ pub struct Bodies {
     list: RwLock<Vec<Arc<Body>>>,
     /// Full blocks in memory, by body and index, the oldest first.
     waiting: Mutex<VecDeque<(u32, usize)>>,
+    /// Bodies below this one have been taken.
+    taken: AtomicUsize,
 }
 
 /// One long record's blocks, in order. All but the last are full.
@@ -47,6 +52,12 @@ impl Bodies {
         assert!(number < BODY, "fewer than 2^30 bodies");
         list.push(Arc::default());
         number
+    }
+
+    /// How many have been begun so far.
+    #[must_use]
+    pub fn begun(&self) -> u64 {
+        self.list.read().expect("no thread panicked").len() as u64
     }
 
     /// How many there are, those that were not wanted left out.
@@ -105,11 +116,17 @@ impl Bodies {
         std::mem::take(&mut *lock(&self.get(number).blocks))
     }
 
-    /// Blocks in memory, and bytes of the others in the temporary file.
+    /// Blocks in memory, and bytes of the others in the temporary file, while nobody begins a body. A job that asks
+    /// often does not look at those again that it has taken, which mostly are the first.
     #[must_use]
     pub fn held(&self) -> (usize, u64) {
         let (mut in_memory, mut disk_bytes) = (0, 0);
-        for body in &*self.list.read().expect("no thread panicked") {
+        let list = self.list.read().expect("no thread panicked");
+        let taken = self.taken.load(Memory::SeqCst);
+        let is_empty = |body: &&Arc<Body>| lock(&body.blocks).is_empty();
+        let taken = taken + list[taken..].iter().take_while(is_empty).count();
+        self.taken.store(taken, Memory::SeqCst);
+        for body in &list[taken..] {
             for block in &*lock(&body.blocks) {
                 match block.whereabouts {
                     Whereabouts::Memory(_) => in_memory += 1,
@@ -229,34 +246,53 @@ impl<'a> BodyReader<'a> {
         Ok(())
     }
 
-    /// Whether the key of the record that begins with `piece` begins as `stub` says; of fixed records nobody can tell.
+    /// Whether the key of the record that begins with `piece` begins as `stub` says; where a key may lie anywhere,
+    /// nobody can tell.
     fn begins_as(&self, stub: &Stub<'_>, piece: &[u8]) -> bool {
-        let Some(from) = self.key_from() else {
+        let Some(from) = self.means.order.key_from() else {
             return true;
         };
         let head = Item::Stub(*stub).head(self.means.short_order, self.means.head_bytes);
-        piece
-            .get(from as usize..)
-            .is_some_and(|key| key.starts_with(head))
+        piece.get(from..).is_some_and(|key| key.starts_with(head))
     }
 
-    /// Where in a record its key begins, if that is the same in all of them.
-    fn key_from(&self) -> Option<u64> {
-        match self.means.order.format() {
-            Format::Lines => Some(0),
-            Format::Kv => Some(KV_HEADER_BYTES as u64),
-            Format::Fixed(_) => None,
-        }
-    }
-
-    /// A body as one piece; it stays where it is.
-    fn whole(&mut self, number: u32, stage: Stage, meter: &mut Meter<'_>) -> Result<Vec<u8>> {
+    /// A record as one piece; a body stays where it is.
+    fn whole<'r>(
+        &mut self,
+        item: &Item<'r>,
+        stage: Stage,
+        meter: &mut Meter<'_>,
+    ) -> Result<Cow<'r, [u8]>> {
+        let stub = match item {
+            Item::Record(record) => return Ok((*record).into()),
+            Item::Stub(stub) => stub,
+        };
         let mut whole = Vec::new();
-        let count = lock(&self.means.bodies.get(number).blocks).len();
+        let count = lock(&self.means.bodies.get(stub.body).blocks).len();
         for index in 0..count {
-            whole.extend_from_slice(&self.block(number, index, stage, meter)?);
+            whole.extend_from_slice(&self.block(stub.body, index, stage, meter)?);
         }
-        Ok(whole)
+        Ok(whole.into())
+    }
+
+    /// Bytes of the record that `stub` stands for and its hash, keyed by `key`; its body is freed.
+    ///
+    /// # Errors
+    /// As [`BodyReader::give`].
+    pub fn hash(
+        &mut self,
+        stub: &Stub<'_>,
+        key: u64,
+        stage: Stage,
+        meter: &mut Meter<'_>,
+    ) -> Result<(u64, u64)> {
+        let (mut hash, mut bytes) = (Xxh3::with_seed(key), 0);
+        self.give(stub, stage, meter, |piece, _| {
+            hash.update(piece);
+            bytes += piece.len() as u64;
+            Ok(())
+        })?;
+        Ok((bytes, hash.digest()))
     }
 
     /// The record that `stub` stands for as one piece; its body is freed.
@@ -291,10 +327,8 @@ impl<'a> BodyReader<'a> {
         if let Some(told) = a.compare_heads(self.means.short_order, self.means.head_bytes, b) {
             return Ok(told);
         }
-        if let (Format::Fixed(_), Item::Stub(a), Item::Stub(b)) = (self.means.order.format(), a, b)
-        {
-            let a = self.whole(a.body, stage, meter)?;
-            let b = self.whole(b.body, stage, meter)?;
+        if self.means.order.key_from().is_none() {
+            let (a, b) = (self.whole(a, stage, meter)?, self.whole(b, stage, meter)?);
             return Ok(self.means.order.compare(&a, &b));
         }
         let at = self.means.head_bytes as u64;
@@ -425,7 +459,7 @@ struct Key<'a> {
 impl Key<'_> {
     /// Where in the record it goes on.
     fn place(&self, reader: &BodyReader<'_>) -> u64 {
-        reader.key_from().unwrap_or(0) + self.at
+        reader.means.order.key_from().unwrap_or(0) as u64 + self.at
     }
 
     /// Sees to it that the next bytes are in memory.

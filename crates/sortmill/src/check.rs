@@ -23,18 +23,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sortmill_io::sync::{Mutex, lock, scope, spawn};
-use sortmill_io::{Os, Pool};
+use sortmill_io::{Kind, Os, Pool};
 
 use crate::batch::Chunk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::gen_records::{KEY_BYTES, RECORD_BYTES};
 use crate::job::{Input, Job, Output, Tuning};
+use crate::line_keys::LineOrder;
 use crate::long::{Longs, PassedLongs, WholeLongs};
 use crate::metrics::{Meter, Stage};
 use crate::order::{Format, KeyPart, Order};
 use crate::places::Places;
-use crate::plan::{Inputs, Plan};
+use crate::plan::{Decoders, Inputs, Plan};
 use crate::progress::{Phase, Progress};
 use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::run::open_inputs;
@@ -56,6 +57,14 @@ pub struct Check {
     pub format: Format,
     /// The key, most significant part first; none means the whole record.
     pub keys: Vec<KeyPart>,
+    /// How lines lie in them and what decides their order; `None` for whole lines, and for any other format.
+    pub line_order: Option<LineOrder>,
+    /// A record with the same key as the one before is out of order. What a line order says of that is asked too.
+    pub unique: bool,
+    /// Read inputs whose first bytes say that they are compressed as what they were before.
+    pub decompress: bool,
+    /// How many lines of each input are no records: its first ones.
+    pub header_lines: u64,
     /// Threads that look at records, at most [`THREADS_MAX`]; `None` is one per core.
     pub threads: Option<usize>,
     /// What the fingerprint is keyed by.
@@ -64,6 +73,9 @@ pub struct Check {
     pub chunk_bytes: Option<usize>,
     /// Where the check tells how far it is.
     pub progress: Option<Arc<Progress>>,
+    /// End at the first record that is out of order: what is told of the records is then of those up to it, and of
+    /// some behind it.
+    pub first_only: bool,
 }
 
 impl Check {
@@ -74,10 +86,15 @@ impl Check {
             inputs,
             format,
             keys: Vec::new(),
+            line_order: None,
+            unique: false,
+            decompress: false,
+            header_lines: 0,
             threads: None,
             fingerprint_key: 0,
             chunk_bytes: None,
             progress: None,
+            first_only: false,
         }
     }
 }
@@ -92,7 +109,7 @@ pub struct Checked {
     pub checksum: u128,
     /// Records with the same key as the one before.
     pub duplicates: u64,
-    /// Records with a lesser key than the one before.
+    /// Records with a lesser key than the one before, or with the same one where there may be one only.
     pub unordered: u64,
     /// The first of those.
     pub first_unordered: Option<Unordered>,
@@ -107,8 +124,10 @@ pub struct Unordered {
     pub record: u64,
     /// The input it lies in; `-` is standard input.
     pub path: PathBuf,
-    /// Where it begins there, in bytes.
+    /// Where it begins there, in bytes; of a compressed input, in the bytes that it was made of.
     pub offset: u64,
+    /// The whole record, with what ends it.
+    pub text: Vec<u8>,
 }
 
 /// The most threads: each holds two buffers, and fewer keep up with any device.
@@ -132,8 +151,16 @@ const PLAN_BYTES: u64 = 16 << 30;
 /// the middle of a record, [`ErrorKind::Changed`], [`ErrorKind::Usage`] for a key that does not suit.
 /// Records out of order are no error.
 pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
+    if job.header_lines > 0 && job.format != Format::Lines {
+        let cause = "records of this format have no lines in front of them";
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "passing over header lines",
+            cause,
+        ));
+    }
     let plan = plan(job, os)?;
-    let sources = open_inputs(os, &job.inputs)?;
+    let sources = open_inputs(os, &job.inputs, job.decompress)?;
     let pool = Pool::new(plan.chunk_count, plan.chunk_buffer_bytes())
         .map_err(|error| Error::new(ErrorKind::Memory, "mapping buffers", error.to_string()))?;
     stop.on_stop({
@@ -142,11 +169,11 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
     });
     let progress = job.progress.as_deref();
     if let Some(progress) = progress {
-        let bytes = Inputs {
-            extents: sources.iter().map(Source::extent).collect(),
-            ..Inputs::default()
+        let bytes = |source: &Source| match source.meta.kind {
+            Kind::Regular => Some(source.meta.bytes),
+            Kind::Directory | Kind::Stream => None,
         };
-        progress.expect(Phase::Check, bytes.bytes(), Some(0));
+        progress.expect(Phase::Check, sources.iter().map(bytes).sum(), Some(0));
         progress.enter(Phase::Check, os);
     }
     let row = Walk {
@@ -157,13 +184,15 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         sources: &sources,
         pool: &pool,
         fingerprint_key: job.fingerprint_key,
-        checksum: true,
+        checksum: !job.first_only,
+        first_only: job.first_only,
         // The way out that sorting offers is not one of this command's.
         told: &|error| Error {
             hint: None,
             ..error
         },
         head_bytes: None,
+        header_lines: job.header_lines,
     }
     .run(Row::new(is_the_benchmarks(&plan.order)))?;
     if let Some(progress) = progress {
@@ -178,6 +207,7 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
             record: found.record,
             path: sources[found.input].file.path.clone(),
             offset: found.offset,
+            text: found.text,
         }),
         summary: row.summary,
     })
@@ -196,6 +226,8 @@ fn plan(check: &Check, os: &dyn Os) -> Result<Plan> {
     machine.cores = machine.cores.min(THREADS_MAX);
     let mut job = Job::new(check.inputs.clone(), Output::Stdout, check.format);
     job.keys.clone_from(&check.keys);
+    job.line_order.clone_from(&check.line_order);
+    job.unique = check.unique;
     job.threads = check.threads.map(|threads| threads.clamp(1, THREADS_MAX));
     job.memory_bytes = Some(PLAN_BYTES);
     job.tuning = Tuning {
@@ -207,6 +239,13 @@ fn plan(check: &Check, os: &dyn Os) -> Result<Plan> {
     plan.chunk_count = CHUNKS_AHEAD + 2 * plan.worker_count;
     let record_bytes_max = machine.memory_bytes_available / RECORD_SHARE;
     plan.record_bytes_max = plan.chunk_bytes.max(record_bytes_max as usize);
+    // One input after the other, and of each what a record may take.
+    plan.decoders = check.decompress.then_some(Decoders {
+        count: 1,
+        read_bytes: 1 << 20,
+        memory_bytes: record_bytes_max,
+        of_streams: true,
+    });
     Ok(plan)
 }
 
@@ -221,10 +260,14 @@ struct Walk<'a> {
     fingerprint_key: u64,
     /// Whether the CRC-32 are wanted.
     checksum: bool,
+    /// Whether nothing matters behind the first record that is out of order.
+    first_only: bool,
     /// Puts the reader's errors into the words of this reading.
     told: &'a dyn Fn(Error) -> Error,
     /// Bytes of a long record's key that are compared, where records need not be whole.
     head_bytes: Option<usize>,
+    /// Lines of each input that are no records.
+    header_lines: u64,
 }
 
 /// What the workers of one reading share.
@@ -232,6 +275,8 @@ struct Work<'a> {
     plan: &'a Plan,
     fingerprint_key: u64,
     checksum: bool,
+    /// Stopped by the first record that is out of order, if nothing matters behind it.
+    stop_at_first: Option<&'a Stop>,
     chunks: Queue<Chunk>,
     /// How many chunks were taken out. Locked while one is taken, so that turns are in the order of chunks.
     taken: Mutex<usize>,
@@ -247,13 +292,14 @@ impl Walk<'_> {
             None => Box::new(WholeLongs::new(plan.record_bytes_max, stop)?),
             Some(head_bytes) => {
                 let key = self.fingerprint_key;
-                Box::new(PassedLongs::new(plan.order.format(), head_bytes, key))
+                Box::new(PassedLongs::new(&plan.order, head_bytes, key))
             }
         };
         let work = Work {
             plan,
             fingerprint_key: self.fingerprint_key,
             checksum: self.checksum,
+            stop_at_first: self.first_only.then_some(stop),
             chunks: Queue::new(plan.chunk_count),
             taken: Mutex::new(0),
             turns: Places::new(0, 0, Vec::new()),
@@ -289,12 +335,14 @@ impl Walk<'_> {
                 side_by_side: false,
                 as_of_start: false,
                 skip_bad: 0,
+                header_lines: self.header_lines,
                 watcher: None,
                 longs: &mut *longs,
             };
             let mut meter = Meter::start(os, &[Stage::Read]).telling(self.progress);
-            if let Err(error) = read(reader, &mut meter) {
-                stop.fail((self.told)(error));
+            match read(reader, &mut meter) {
+                Ok(totals) => lock(&work.row).header = totals.header,
+                Err(error) => stop.fail((self.told)(error)),
             }
             guard.disarm();
             for worker in workers {
@@ -303,8 +351,10 @@ impl Walk<'_> {
                 }
             }
         });
-        stop.check()?;
         let row = std::mem::take(&mut *lock(&work.row));
+        if !(self.first_only && row.first_unordered.is_some()) {
+            stop.check()?;
+        }
         Ok(row)
     }
 }
@@ -318,7 +368,14 @@ impl Work<'_> {
             if !self.turns.wait_turn(turn) {
                 return;
             }
-            lock(&self.row).then(order, chunk.input, &seen);
+            let mut row = lock(&self.row);
+            row.then(order, chunk.input, &seen);
+            let found = row.first_unordered.is_some();
+            drop(row);
+            if let (Some(stop), true) = (self.stop_at_first, found) {
+                stop.interrupt();
+                return;
+            }
             self.turns.end_turn();
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! Chunks are cut at fixed offsets of each input and numbered in input order before anything is read,
 //! never by memory, threads or arrival, so that a record's place, (chunk, index), is the same in every
-//! run. A stream is cut by its own count as it comes. Files on several devices make several lanes, which are read
-//! side by side; the numbers are the same.
+//! run. A stream is cut by its own count as it comes, and has more numbers set apart for it than it can need, so that
+//! what comes behind it is numbered before it ends. Files on several devices make several lanes, which are read
+//! side by side, and compressed inputs one of their own; the numbers are the same.
 
 use std::ops::Range;
 
@@ -12,9 +13,13 @@ use std::ops::Range;
 pub enum Extent {
     /// A file of so many bytes.
     File(u64),
-    /// A stream: as long as it is.
+    /// A stream, or a compressed file: as long as it is.
     Stream,
 }
+
+/// The most chunks of a stream: at 4 MiB, a PiB. Thousands of streams can be numbered in 40 bits, which is what
+/// [`crate::repeats`] keeps of a number.
+pub const STREAM_CHUNKS_MAX: u64 = 1 << 28;
 
 /// One chunk to be read from a file, or a stream to be read to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,26 +55,20 @@ struct LaneInput {
     /// Its number among all inputs.
     number: usize,
     extent: Extent,
-    /// The number of its first chunk, where that does not follow from the lane.
-    first_chunk: Option<u64>,
+    /// The number of its first chunk.
+    first_chunk: u64,
 }
 
 impl Chunks {
     /// The chunks of `extents`, each of at most `chunk_bytes`.
     #[must_use]
     pub fn new(extents: &[Extent], chunk_bytes: u64) -> Self {
-        let inputs = extents
-            .iter()
-            .enumerate()
-            .map(|(number, &extent)| LaneInput {
-                number,
-                extent,
-                first_chunk: None,
-            });
-        Self::lane(inputs.collect(), chunk_bytes)
+        let lanes = vec![0; extents.len()];
+        let one = Self::side_by_side(extents, &lanes, chunk_bytes).pop();
+        one.unwrap_or_else(|| Self::lane(Vec::new(), chunk_bytes))
     }
 
-    /// The chunks of files in several lanes: `lanes` tells in which each of `extents` is. Together they have the
+    /// The chunks of inputs in several lanes: `lanes` tells in which each of `extents` is. Together they have the
     /// chunks of the one lane that [`Chunks::new`] makes.
     #[must_use]
     pub fn side_by_side(extents: &[Extent], lanes: &[usize], chunk_bytes: u64) -> Vec<Self> {
@@ -80,7 +79,7 @@ impl Chunks {
             let inputs = inputs.map(|number| LaneInput {
                 number,
                 extent: extents[number],
-                first_chunk: Some(firsts[number]),
+                first_chunk: firsts[number],
             });
             Self::lane(inputs.collect(), chunk_bytes)
         };
@@ -138,7 +137,7 @@ impl Chunks {
         bytes.map(|bytes| bytes.div_ceil(chunk_bytes)).sum()
     }
 
-    /// The number of the first chunk of each file when no stream comes before it.
+    /// The number of the first chunk of each input.
     #[must_use]
     pub fn first_chunks(extents: &[Extent], chunk_bytes: u64) -> Vec<u64> {
         let mut next = 0;
@@ -146,21 +145,25 @@ impl Chunks {
             .iter()
             .map(|extent| {
                 let first = next;
-                if let Extent::File(bytes) = extent {
-                    next += bytes.div_ceil(chunk_bytes);
-                }
+                next += match extent {
+                    Extent::File(bytes) => bytes.div_ceil(chunk_bytes),
+                    Extent::Stream => STREAM_CHUNKS_MAX,
+                };
                 first
             })
             .collect()
     }
 
-    /// The next chunk in order; a whole stream counts as one until [`Chunks::stream_ended`].
+    /// The next chunk in order; a whole stream counts as one, its first.
     pub fn assign(&mut self) -> Option<Assignment> {
         if self.next >= self.end {
             return None;
         }
         loop {
             let input = self.inputs.get(self.at)?;
+            if self.offset == 0 {
+                self.next = input.first_chunk;
+            }
             match input.extent {
                 Extent::Stream => {
                     let assignment = Assignment {
@@ -175,9 +178,6 @@ impl Chunks {
                 }
                 Extent::File(bytes) if self.offset < bytes => {
                     let length = self.chunk_bytes.min(bytes - self.offset);
-                    if let (Some(first), 0) = (input.first_chunk, self.offset) {
-                        self.next = first;
-                    }
                     let assignment = Assignment {
                         chunk: self.next,
                         input: input.number,
@@ -195,11 +195,6 @@ impl Chunks {
                 }
             }
         }
-    }
-
-    /// The stream handed out last made `chunk_count` chunks: what follows is numbered behind them.
-    pub fn stream_ended(&mut self, chunk_count: u64) {
-        self.next += chunk_count;
     }
 
     /// Whether the next assignment is a stream.
@@ -231,7 +226,11 @@ mod tests {
         };
         for _ in 0..500 {
             let count = below(8) as usize;
-            let extents: Vec<Extent> = (0..count).map(|_| Extent::File(below(45))).collect();
+            let mut extent = || match below(5) {
+                0 => Extent::Stream,
+                _ => Extent::File(below(45)),
+            };
+            let extents: Vec<Extent> = (0..count).map(|_| extent()).collect();
             let lanes: Vec<usize> = (0..count).map(|_| below(3) as usize).collect();
             let all = |mut chunks: Chunks| std::iter::from_fn(move || chunks.assign());
             let one: Vec<Assignment> = all(Chunks::new(&extents, CHUNK_BYTES)).collect();
@@ -243,6 +242,15 @@ mod tests {
             }
             several.sort_by_key(|assignment| assignment.chunk);
             assert_eq!(several, one, "{extents:?} {lanes:?}");
+            // A stream that is as long as one may be still comes before what is behind it.
+            let ends = one.iter().map(|assignment| match assignment.bytes {
+                0 => assignment.chunk + STREAM_CHUNKS_MAX,
+                _ => assignment.chunk + 1,
+            });
+            assert!(
+                ends.zip(one.iter().skip(1))
+                    .all(|(end, next)| end <= next.chunk)
+            );
         }
     }
 }

@@ -73,6 +73,11 @@ pub fn check(job: &Job) -> Result<()> {
     if job.map.is_some() || job.reduce.is_some() {
         return refuse("map and reduce functions do not go to other processes");
     }
+    if job.is_unique() {
+        return refuse(
+            "where repeats are dropped nobody knows before where a node's output begins",
+        );
+    }
     if job.until.is_some() {
         return refuse("--on runs whole jobs: it does not go with --until");
     }

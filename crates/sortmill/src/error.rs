@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Io,
     /// Temporary data or the output did not come back as it was written.
     Corrupt,
+    /// Whoever read the output has gone away.
+    Reader,
     /// Somebody asked the job to stop.
     Interrupted,
     /// Records were lost, doubled or out of order: a fault of this program, found before the output got
@@ -69,7 +71,13 @@ impl Error {
             io::ErrorKind::Interrupted => ErrorKind::Interrupted,
             _ => ErrorKind::Io,
         };
-        Self::new(kind, doing, error.to_string()).at(path)
+        let told = Self::new(kind, doing, error.to_string()).at(path);
+        match sortmill_io::os::is_out_of_descriptors(error) {
+            true => told.hint(
+                "Raise the limit of open files: ulimit -n 64 is enough for any number of inputs.",
+            ),
+            false => told,
+        }
     }
 
     /// The same error with the file it is about.

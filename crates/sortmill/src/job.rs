@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sortmill_io::codec::Codec;
+
 use crate::batch::Records;
 use crate::cluster::On;
 use crate::disk::Figures;
+use crate::error::{Error, ErrorKind, Result};
+use crate::line_keys::LineOrder;
 use crate::metrics::Stage;
-use crate::order::{Format, KeyPart};
+use crate::order::{Format, KeyPart, Order};
 use crate::parts::Parts;
 use crate::progress::Progress;
 use crate::trace::Trace;
@@ -32,6 +36,24 @@ pub enum Output {
     Parts(Parts),
 }
 
+/// How the output is compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compress {
+    /// The codec.
+    pub codec: Codec,
+    /// One of its levels; `None` is the usual one.
+    pub level: Option<u32>,
+}
+
+impl Compress {
+    /// The level, as asked or as usual; 0 where there is none.
+    #[must_use]
+    pub fn level(&self) -> u32 {
+        let usual = self.codec.levels().map_or(0, |(_, usual, _)| usual);
+        self.level.unwrap_or(usual)
+    }
+}
+
 /// Where the boundaries between partitions come from, and so those between parts that are cut by key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Boundaries {
@@ -44,6 +66,17 @@ pub enum Boundaries {
     Manifest(PathBuf),
 }
 
+/// What becomes of an input of a merge that is not in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disorder {
+    /// It ends the job, which tells where the first record lies that belongs before the one in front of it.
+    Refused,
+    /// It is merged as it is: of the records that the inputs go on with the least comes out next, of equal ones that of
+    /// the first input, whatever lies behind it. So nothing is lost, and the output is in order as far as the inputs
+    /// are. GNU `sort -m` does so.
+    Kept,
+}
+
 /// A function of each record: puts any number of records of any size into `Records`.
 pub type MapFn = Arc<dyn Fn(&[u8], &mut Records) + Send + Sync>;
 
@@ -54,19 +87,36 @@ pub type Reducer = Box<dyn FnMut(Option<&[u8]>, &mut dyn FnMut(&[u8])) + Send>;
 /// Makes the reducer of one partition.
 pub type ReduceFn = Arc<dyn Fn() -> Reducer + Send + Sync>;
 
-/// A sort job. Only `inputs`, `output` and `format` have no sensible default.
+/// A job that sorts, or merges. Only `inputs`, `output` and `format` have no sensible default.
 #[derive(Clone)]
 pub struct Job {
     /// What is read, in order.
     pub inputs: Vec<Input>,
     /// Where the result goes; may be one of the inputs.
     pub output: Output,
+    /// Read inputs whose first bytes say that they are compressed as what they were before.
+    pub decompress: bool,
+    /// How the output is compressed; `None` is not at all.
+    pub compress: Option<Compress>,
     /// How records lie in the inputs.
     pub format: Format,
     /// The key, most significant part first; none means the whole record.
     pub keys: Vec<KeyPart>,
+    /// Each input is in order already: they are merged, in one pass, and what becomes of one that is not is said here.
+    /// Equal records come out in the order of the inputs. Inputs are files and streams, each stream once; the output is
+    /// one file or a stream. Not with `map`, `reduce`, `on`, `until`, `skip_bad` and boundaries. `None` is a job that
+    /// sorts.
+    pub merge: Option<Disorder>,
+    /// How lines lie in the inputs and what decides their order; `None` for whole lines as bytes, which newlines end,
+    /// and for any other format.
+    pub line_order: Option<LineOrder>,
+    /// Of records with equal keys only the first of the inputs comes out. What a line order says of that is asked too.
+    pub unique: bool,
     /// The most memory to use, in bytes; `None` is half of what is available.
     pub memory_bytes: Option<u64>,
+    /// Whether that is a wish rather than a limit: less than the least plan needs becomes that, more than is available
+    /// becomes what is. GNU sort takes its `-S` so.
+    pub memory_is_wish: bool,
     /// The folders for temporary files, over whose disks they are spread; none is `$TMPDIR` unless that is in
     /// memory, else the output's.
     pub temps: Vec<PathBuf>,
@@ -83,6 +133,9 @@ pub struct Job {
     pub as_of_start: bool,
     /// How many bad records may be skipped before the job fails.
     pub skip_bad: u64,
+    /// How many lines of each input are no records: its first ones. Those of the first input that has any stay at the
+    /// top of the output, those of the others are left out.
+    pub header_lines: u64,
     /// Where the boundaries between partitions come from.
     pub boundaries: Boundaries,
     /// Keep records with equal keys in one partition, as groups need it.
@@ -144,9 +197,15 @@ impl Job {
         Self {
             inputs,
             output,
+            decompress: false,
+            compress: None,
             format,
             keys: Vec::new(),
+            merge: None,
+            line_order: None,
+            unique: false,
             memory_bytes: None,
+            memory_is_wish: false,
             temps: Vec::new(),
             temp_apart: false,
             on: None,
@@ -154,6 +213,7 @@ impl Job {
             verify: None,
             as_of_start: false,
             skip_bad: 0,
+            header_lines: 0,
             boundaries: Boundaries::Sample,
             equal_keys_meet: false,
             map: None,
@@ -169,9 +229,47 @@ impl Job {
         }
     }
 
+    /// Format and key, ready to be asked.
+    ///
+    /// # Errors
+    /// As [`order_of`].
+    pub fn order(&self) -> Result<Order> {
+        let order = order_of(self.format, &self.keys, self.line_order.as_ref())?;
+        Ok(order.with_unique(self.unique))
+    }
+
+    /// Whether of records with equal keys only the first comes out.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        self.unique || self.line_order.as_ref().is_some_and(|order| order.unique)
+    }
+
+    /// Whether the records of the inputs come out as they are, all of them and nothing else, so that their bytes are known
+    /// before.
+    #[must_use]
+    pub fn keeps_records(&self) -> bool {
+        let is_changed = self.map.is_some() || self.reduce.is_some() || self.compress.is_some();
+        !is_changed && !self.is_unique()
+    }
+
     /// Whether the job gets as far as `stage`, and does not end before it.
     #[must_use]
     pub fn reaches(&self, stage: Stage) -> bool {
         self.until.is_none_or(|last| stage <= last)
+    }
+}
+
+/// Format and key, ready to be asked: `line_order` is what decides the order of lines, where whole lines do not.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a key that does not suit the format.
+pub fn order_of(format: Format, keys: &[KeyPart], line_order: Option<&LineOrder>) -> Result<Order> {
+    match line_order {
+        None => Order::new(format, keys),
+        Some(order) if format == Format::Lines && keys.is_empty() => Order::of_lines(order),
+        Some(_) => {
+            let cause = "fields are of lines, and other records have keys of bytes";
+            Err(Error::new(ErrorKind::Usage, "understanding the key", cause))
+        }
     }
 }

@@ -118,13 +118,11 @@ impl<'a> Item<'a> {
         if !self.is_cut(head_bytes) && !other.is_cut(head_bytes) {
             return Some(order.compare(self.short(), other.short()));
         }
-        let compared = self
-            .head(order, head_bytes)
-            .cmp(other.head(order, head_bytes));
+        let compared = order.compare_heads(self.short(), other.short(), head_bytes);
         (compared != Ordering::Equal).then_some(compared)
     }
 
-    /// The first bytes of its key.
+    /// The first bytes of its key, which lies in the record as it is.
     #[must_use]
     pub fn head(&self, order: &Order, head_bytes: usize) -> &'a [u8] {
         let key = order.plain_key(self.short());
@@ -161,6 +159,7 @@ impl Summed {
 /// Sums up a record, of lines or of pairs, that comes in parts.
 pub struct Summing {
     format: Format,
+    delimiter: u8,
     head_bytes: usize,
     first: Vec<u8>,
     bytes: u64,
@@ -168,11 +167,12 @@ pub struct Summing {
 }
 
 impl Summing {
-    /// A record of `format` of which nothing has come; its hash is keyed by `key`.
+    /// A record of `order`, whose key lies in it in one piece, of which nothing has come; its hash is keyed by `key`.
     #[must_use]
-    pub fn new(format: Format, head_bytes: usize, key: u64) -> Self {
+    pub fn new(order: &Order, head_bytes: usize, key: u64) -> Self {
         Self {
-            format,
+            format: order.format(),
+            delimiter: order.delimiter(),
             head_bytes,
             first: Vec::new(),
             bytes: 0,
@@ -211,7 +211,7 @@ impl Summing {
             Format::Lines | Format::Fixed(_) => {
                 let key_bytes = self.bytes - 1;
                 let count = self.head_bytes.min(key_bytes as usize);
-                (key_bytes, line_of(&self.first[..count]))
+                (key_bytes, line_of(&self.first[..count], self.delimiter))
             }
         };
         Summed {
@@ -220,6 +220,18 @@ impl Summing {
             short,
             hash: self.hash.digest(),
         }
+    }
+}
+
+/// What stands for a long line of which fields decide: its key's first bytes, in a form that the order knows.
+#[must_use]
+pub fn short_of_line(order: &Order, record: &[u8], head_bytes: usize) -> Summed {
+    let (short, key_bytes) = order.short_of_line(record, head_bytes);
+    Summed {
+        bytes: record.len() as u64,
+        key_bytes,
+        short,
+        hash: 0,
     }
 }
 
@@ -233,15 +245,15 @@ pub fn short_of_fixed(order: &Order, record: &[u8], head_bytes: usize) -> Summed
     Summed {
         bytes: record.len() as u64,
         key_bytes: key.len() as u64,
-        short: line_of(head),
+        short: line_of(head, b'\n'),
         hash: 0,
     }
 }
 
-fn line_of(head: &[u8]) -> Vec<u8> {
+fn line_of(head: &[u8], delimiter: u8) -> Vec<u8> {
     let mut line = Vec::with_capacity(head.len() + 1);
     line.extend_from_slice(head);
-    line.push(b'\n');
+    line.push(delimiter);
     line
 }
 
@@ -371,19 +383,19 @@ impl Longs for WholeLongs<'_> {
 }
 
 /// Looks at records only: sums them up and lets them pass.
-pub struct PassedLongs {
-    format: Format,
+pub struct PassedLongs<'a> {
+    order: &'a Order,
     head_bytes: usize,
     key: u64,
     summing: Option<Summing>,
 }
 
-impl PassedLongs {
-    /// Of records of `format`, of whose keys `head_bytes` are kept; their hashes are keyed by `key`.
+impl<'a> PassedLongs<'a> {
+    /// Of records of `order`, of whose keys `head_bytes` are kept; their hashes are keyed by `key`.
     #[must_use]
-    pub fn new(format: Format, head_bytes: usize, key: u64) -> Self {
+    pub fn new(order: &'a Order, head_bytes: usize, key: u64) -> Self {
         Self {
-            format,
+            order,
             head_bytes,
             key,
             summing: None,
@@ -391,13 +403,13 @@ impl PassedLongs {
     }
 }
 
-impl Longs for PassedLongs {
+impl Longs for PassedLongs<'_> {
     fn has_room(&self) -> bool {
         true
     }
 
     fn append(&mut self, part: &[u8], _: &mut Meter<'_>) -> Result<()> {
-        let begin = || Summing::new(self.format, self.head_bytes, self.key);
+        let begin = || Summing::new(self.order, self.head_bytes, self.key);
         self.summing.get_or_insert_with(begin).add(part);
         Ok(())
     }
@@ -427,7 +439,8 @@ mod tests {
     }
 
     fn summed(format: Format, record: &[u8], part_bytes: usize) -> Summed {
-        let mut summing = Summing::new(format, 4, 7);
+        let order = Order::new(format, &[]).unwrap();
+        let mut summing = Summing::new(&order, 4, 7);
         record.chunks(part_bytes).for_each(|part| summing.add(part));
         summing.end()
     }

@@ -10,7 +10,8 @@ use sortmill_io::{Access, File, Os};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::job::Job;
+use crate::job::{Job, order_of};
+use crate::line_keys::LineOrder;
 use crate::order::{Format, KeyPart, Order};
 use crate::parts::{PARTS_MAX, PartName};
 
@@ -31,6 +32,12 @@ pub struct Manifest {
     pub format: Format,
     /// The key, most significant part first; none means the whole record.
     pub keys: Vec<KeyPart>,
+    /// What decides the order of lines, where whole lines do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_order: Option<LineOrder>,
+    /// Whether of records with equal keys only the first came out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unique: bool,
     /// What parts are called.
     #[serde(serialize_with = "put_name", deserialize_with = "get_name")]
     pub name: PartName,
@@ -66,13 +73,7 @@ pub struct Part {
 /// A record's key as a manifest has it.
 #[must_use]
 pub fn key(order: &Order, record: &[u8]) -> Vec<u8> {
-    let mut key = Vec::with_capacity(16);
-    order.key_into(record, &mut key);
-    if key.len() > KEY_BYTES_MAX {
-        key.truncate(KEY_BYTES_MAX);
-        key.shrink_to_fit();
-    }
-    key
+    order.key_head(record, KEY_BYTES_MAX)
 }
 
 impl Manifest {
@@ -87,6 +88,8 @@ impl Manifest {
             version: VERSION,
             format: job.format,
             keys: job.keys.clone(),
+            line_order: job.line_order.clone(),
+            unique: job.is_unique(),
             name,
             fingerprint_key,
             whole,
@@ -166,9 +169,10 @@ impl Manifest {
     /// Format and key, ready to be asked.
     ///
     /// # Errors
-    /// As [`Order::new`].
+    /// As [`order_of`].
     pub fn order(&self) -> Result<Order> {
-        Order::new(self.format, &self.keys)
+        let order = order_of(self.format, &self.keys, self.line_order.as_ref())?;
+        Ok(order.with_unique(self.unique))
     }
 
     /// The keys at which its parts are cut, as [`crate::parts::Cuts::Keys`] has them.

@@ -13,6 +13,8 @@ use crate::trace::Track;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
+    /// Compressed bytes to chunk of what they were.
+    Decompress,
     /// Range to chunk of bytes.
     Read,
     /// Chunk to batch of whole records.
@@ -35,12 +37,15 @@ pub enum Stage {
     Merge,
     /// Sorted batch to batch, by the user's function.
     Reduce,
+    /// Output to compressed output.
+    Compress,
     /// Batch to output.
     Write,
 }
 
 /// All stages, in order.
-pub const STAGES: [Stage; 12] = [
+pub const STAGES: [Stage; 14] = [
+    Stage::Decompress,
     Stage::Read,
     Stage::Cut,
     Stage::Map,
@@ -52,6 +57,7 @@ pub const STAGES: [Stage; 12] = [
     Stage::Sort,
     Stage::Merge,
     Stage::Reduce,
+    Stage::Compress,
     Stage::Write,
 ];
 
@@ -61,6 +67,7 @@ impl Stage {
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::Decompress => "decompress",
             Self::Cut => "cut",
             Self::Map => "map",
             Self::Partition => "partition",
@@ -71,7 +78,20 @@ impl Stage {
             Self::Sort => "sort",
             Self::Merge => "merge",
             Self::Reduce => "reduce",
+            Self::Compress => "compress",
             Self::Write => "write",
+        }
+    }
+
+    /// Whether it is run by threads that compute, and not by those that move bytes.
+    #[must_use]
+    pub fn computes(self) -> bool {
+        match self {
+            Self::Cut | Self::Map | Self::Partition => true,
+            Self::Sort | Self::Merge | Self::Reduce => true,
+            Self::Decompress | Self::Compress => true,
+            Self::Read | Self::Send | Self::Receive | Self::Spill => false,
+            Self::Load | Self::Write => false,
         }
     }
 }
@@ -230,6 +250,8 @@ pub struct Meter<'a> {
     track: Option<Track>,
     /// Who is told of bytes that were moved, if somebody waits for the job.
     progress: Option<&'a Progress>,
+    /// Work that was not told yet.
+    untold_work_ns: u64,
 }
 
 impl<'a> Meter<'a> {
@@ -252,6 +274,7 @@ impl<'a> Meter<'a> {
             metrics,
             track: None,
             progress: None,
+            untold_work_ns: 0,
         }
     }
 
@@ -267,10 +290,30 @@ impl<'a> Meter<'a> {
         Self { progress, ..self }
     }
 
+    /// The watch of a thread that helps this one with `stage`, and is told of and drawn as this one is.
+    #[must_use]
+    pub fn beside(&self, name: &str, stage: Stage) -> Self {
+        Self {
+            track: self.track.as_ref().map(|track| track.beside(name)),
+            progress: self.progress,
+            ..Self::start(self.os, &[stage])
+        }
+    }
+
     /// Attributes the time since the last lap.
     pub fn lap(&mut self, stage: Stage, state: State) {
         let now = self.os.now_ns();
         *self.metrics.stage_mut(stage).slot(state) += now - self.lap_ns;
+        if let Some(progress) = self.progress {
+            match state {
+                State::Work if stage.computes() => self.untold_work_ns += now - self.lap_ns,
+                // One call for each chunk or unit.
+                _ if self.untold_work_ns > 0 => {
+                    progress.worked(std::mem::take(&mut self.untold_work_ns));
+                }
+                _ => {}
+            }
+        }
         if let Some(track) = &mut self.track {
             track.lap(stage, state, self.lap_ns, now);
         }

@@ -7,19 +7,39 @@
 //!
 //! A fixed key gives 8 bytes a word. A line gives 7 bytes and, in the lowest byte, how many bytes were
 //! left (8 for more than 7), so that short lines are told apart by one word and `ab` sorts before `ab\0`.
-//! The key of a pair does the same.
+//! The key of a pair does the same, and so do lines of which fields decide (`order/keys.rs`).
+
+pub mod fields;
+mod general;
+mod human;
+mod keys;
+mod month;
+mod number;
+#[cfg(feature = "tamper")]
+mod planted;
+mod random;
+mod text;
+mod version;
+mod window;
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::line_keys::LineOrder;
+
+use keys::Keys;
+
+#[cfg(feature = "tamper")]
+pub use planted::Fault;
 
 /// How records lie in the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Records end in a newline; one that is missing at the end of an input is added.
+    /// Records end in a newline, or the byte that the order says; one that is missing at the end of an input is
+    /// added.
     Lines,
     /// Records of so many bytes.
     Fixed(u32),
@@ -81,18 +101,6 @@ impl Begun {
     #[must_use]
     pub fn kv_bytes(&self) -> Option<u64> {
         kv_bytes(&self.head[..self.head.len().min(self.bytes as usize)])
-    }
-}
-
-impl Format {
-    /// Whether `bytes` are one whole record.
-    #[must_use]
-    pub fn is_record(self, bytes: &[u8]) -> bool {
-        match self {
-            Self::Lines => memchr::memchr(b'\n', bytes).is_some_and(|at| at + 1 == bytes.len()),
-            Self::Fixed(size) => bytes.len() == size as usize,
-            Self::Kv => kv_bytes(bytes) == Some(bytes.len() as u64),
-        }
     }
 }
 
@@ -170,6 +178,12 @@ impl KeyPart {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Order {
     format: Format,
+    /// What ends a line.
+    #[serde(default = "newline")]
+    delimiter: u8,
+    /// Whether of records with equal keys only the first comes out.
+    #[serde(default)]
+    unique: bool,
     shape: Shape,
 }
 
@@ -183,6 +197,12 @@ enum Shape {
     Slice { offset: usize, bytes: usize },
     /// Several parts, or parts that need a transformation.
     Parts { parts: Vec<KeyPart>, bytes: usize },
+    /// Fields and bytes of a line.
+    Keys(Keys),
+}
+
+fn newline() -> u8 {
+    b'\n'
 }
 
 const LINE_WORD_BYTES: usize = 7;
@@ -197,23 +217,13 @@ impl Order {
         let wrong =
             |cause: String| Err(Error::new(ErrorKind::Usage, "understanding the key", cause));
         let size = match format {
-            Format::Lines if parts.is_empty() => {
-                return Ok(Self {
-                    format,
-                    shape: Shape::Line,
-                });
-            }
+            Format::Lines if parts.is_empty() => return Ok(Self::lines()),
             Format::Lines => {
                 return wrong(
                     "lines are compared whole; a key of bytes needs --format fixed:SIZE".into(),
                 );
             }
-            Format::Kv if parts.is_empty() => {
-                return Ok(Self {
-                    format,
-                    shape: Shape::Pair,
-                });
-            }
+            Format::Kv if parts.is_empty() => return Ok(Self::shaped(format, Shape::Pair)),
             Format::Kv => {
                 return wrong(
                     "kv records have a key of their own; another needs --format fixed:SIZE".into(),
@@ -263,15 +273,94 @@ impl Order {
                 bytes: parts.iter().map(|part| part.bytes as usize).sum(),
             },
         };
-        Ok(Self { format, shape })
+        Ok(Self::shaped(format, shape))
+    }
+
+    fn shaped(format: Format, shape: Shape) -> Self {
+        Self {
+            format,
+            delimiter: newline(),
+            unique: false,
+            shape,
+        }
     }
 
     /// The order of whole lines.
     #[must_use]
     pub fn lines() -> Self {
+        Self::shaped(Format::Lines, Shape::Line)
+    }
+
+    /// The order that fields and bytes of lines make.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a field or byte 0, which are counted from 1.
+    pub fn of_lines(order: &LineOrder) -> Result<Self> {
+        let keys = Keys::new(order)?;
+        let shape = match keys.are_the_line() {
+            true => Shape::Line,
+            false => Shape::Keys(keys),
+        };
+        Ok(Self {
+            delimiter: order.delimiter,
+            unique: order.unique,
+            ..Self::shaped(Format::Lines, shape)
+        })
+    }
+
+    /// The same order, in which of records with equal keys only the first comes out, if `unique`.
+    #[must_use]
+    pub fn with_unique(self, unique: bool) -> Self {
         Self {
-            format: Format::Lines,
-            shape: Shape::Line,
+            unique: self.unique || unique,
+            ..self
+        }
+    }
+
+    /// Whether of records with equal keys only the first comes out.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        self.unique
+    }
+
+    /// Has a mistake happen from now on, in an order of fields and bytes of lines; `false` for any other.
+    #[cfg(feature = "tamper")]
+    pub fn plant(&mut self, fault: Fault) -> bool {
+        match &mut self.shape {
+            Shape::Keys(keys) => {
+                keys.plant(fault);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What ends a line.
+    #[must_use]
+    pub fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    /// Where in a record its key begins, if it lies there in one piece as it is; `None` if it may lie anywhere in it.
+    #[must_use]
+    pub fn key_from(&self) -> Option<usize> {
+        match &self.shape {
+            Shape::Line => Some(0),
+            Shape::Pair => Some(KV_HEADER_BYTES),
+            Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) => None,
+        }
+    }
+
+    /// Whether `bytes` are one whole record.
+    #[must_use]
+    pub fn is_record(&self, bytes: &[u8]) -> bool {
+        match self.format {
+            Format::Lines => {
+                let end = memchr::memchr(self.delimiter, bytes);
+                end.is_some_and(|at| at + 1 == bytes.len())
+            }
+            Format::Fixed(size) => bytes.len() == size as usize,
+            Format::Kv => kv_bytes(bytes) == Some(bytes.len() as u64),
         }
     }
 
@@ -285,7 +374,7 @@ impl Order {
     #[must_use]
     pub fn first_end(&self, bytes: &[u8], begun: &Begun) -> Option<usize> {
         let record_bytes = match self.format {
-            Format::Lines => return memchr::memchr(b'\n', bytes).map(|at| at + 1),
+            Format::Lines => return memchr::memchr(self.delimiter, bytes).map(|at| at + 1),
             Format::Fixed(size) => u64::from(size),
             Format::Kv => {
                 let mut seen = *begun;
@@ -301,7 +390,7 @@ impl Order {
     #[must_use]
     pub fn last_end(&self, bytes: &[u8], begun: &Begun) -> usize {
         match self.format {
-            Format::Lines => memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1),
+            Format::Lines => memchr::memrchr(self.delimiter, bytes).map_or(0, |at| at + 1),
             Format::Fixed(size) => {
                 let beyond = (begun.bytes + bytes.len() as u64) % u64::from(size);
                 bytes.len().saturating_sub(beyond as usize)
@@ -327,7 +416,7 @@ impl Order {
     #[must_use]
     pub fn record_bytes(&self, bytes: &[u8]) -> usize {
         match self.format {
-            Format::Lines => memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1),
+            Format::Lines => memchr::memchr(self.delimiter, bytes).map_or(bytes.len(), |at| at + 1),
             Format::Fixed(size) => size as usize,
             Format::Kv => kv_bytes(bytes).map_or(bytes.len(), |length| length as usize),
         }
@@ -338,8 +427,8 @@ impl Order {
     pub fn whole_records(&self, bytes: &[u8]) -> Option<u64> {
         match self.format {
             Format::Lines => {
-                let is_whole = bytes.last().is_none_or(|&byte| byte == b'\n');
-                is_whole.then(|| memchr::memchr_iter(b'\n', bytes).count() as u64)
+                let is_whole = bytes.last().is_none_or(|&byte| byte == self.delimiter);
+                is_whole.then(|| memchr::memchr_iter(self.delimiter, bytes).count() as u64)
             }
             Format::Fixed(size) => {
                 let (count, rest) = (bytes.len() / size as usize, bytes.len() % size as usize);
@@ -365,6 +454,11 @@ impl Order {
             Shape::Pair => line_word(kv_key(record), depth),
             Shape::Slice { offset, bytes } => slice_word(&record[*offset..*offset + *bytes], depth),
             Shape::Parts { parts, .. } => parts_word(parts, record, depth),
+            Shape::Keys(keys) => {
+                let mut eight = [0; 8];
+                let left = keys.fill(record, depth * LINE_WORD_BYTES, &mut eight);
+                line_word_of(eight, left)
+            }
         }
     }
 
@@ -372,7 +466,7 @@ impl Order {
     #[must_use]
     pub fn word_of_key(&self, key: &[u8], depth: usize) -> u64 {
         match self.shape {
-            Shape::Line | Shape::Pair => line_word(key, depth),
+            Shape::Line | Shape::Pair | Shape::Keys(_) => line_word(key, depth),
             Shape::Slice { .. } | Shape::Parts { .. } => slice_word(key, depth),
         }
     }
@@ -382,7 +476,7 @@ impl Order {
     #[must_use]
     pub fn ends_with(&self, word: u64, depth: usize) -> bool {
         match self.shape {
-            Shape::Line | Shape::Pair => word & 0xff <= LINE_WORD_BYTES as u64,
+            Shape::Line | Shape::Pair | Shape::Keys(_) => word & 0xff <= LINE_WORD_BYTES as u64,
             Shape::Slice { bytes, .. } | Shape::Parts { bytes, .. } => {
                 (depth + 1) * FIXED_WORD_BYTES >= bytes
             }
@@ -411,6 +505,31 @@ impl Order {
                 }
                 Ordering::Equal
             }
+            Shape::Keys(keys) => keys.compare(a, b),
+        }
+    }
+
+    /// Compares the keys of two records as far as their first `bytes_max` bytes tell.
+    #[must_use]
+    pub fn compare_heads(&self, a: &[u8], b: &[u8], bytes_max: usize) -> Ordering {
+        match &self.shape {
+            Shape::Keys(keys) => keys.compare_heads(a, b, bytes_max),
+            _ => {
+                let [a, b] = [a, b].map(|record| {
+                    let key = self.plain_key(record);
+                    &key[..key.len().min(bytes_max)]
+                });
+                a.cmp(b)
+            }
+        }
+    }
+
+    /// Whether the record's key has `bytes` bytes or more.
+    #[must_use]
+    pub fn key_reaches(&self, record: &[u8], bytes: usize) -> bool {
+        match &self.shape {
+            Shape::Keys(keys) => bytes == 0 || keys.fill(record, bytes - 1, &mut [0]) == 1,
+            _ => self.plain_key(record).len() >= bytes,
         }
     }
 
@@ -429,19 +548,22 @@ impl Order {
                 });
                 bytes.cmp(key.iter().copied())
             }
+            Shape::Keys(keys) => keys.compare_with_key(record, key),
         }
     }
 
     /// The key of a line or a pair, as it lies in the record.
     ///
     /// # Panics
-    /// For fixed records, whose keys may lie in pieces: our own bug.
+    /// Where keys may lie in pieces ([`Order::key_from`]): our own bug.
     #[must_use]
     pub fn plain_key<'r>(&self, record: &'r [u8]) -> &'r [u8] {
         match &self.shape {
             Shape::Line => &record[..record.len() - 1],
             Shape::Pair => kv_key(record),
-            Shape::Slice { .. } | Shape::Parts { .. } => unreachable!("records of a fixed size"),
+            Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) => {
+                unreachable!("a key that may lie in pieces")
+            }
         }
     }
 
@@ -459,6 +581,36 @@ impl Order {
                     key.extend((0..part.bytes as usize).map(|at| part.byte(field, at)));
                 }
             }
+            Shape::Keys(keys) => keys.key_into(record, key, usize::MAX),
+        }
+    }
+
+    /// The record's key, in its order-preserving form, cut to `bytes_max` bytes.
+    #[must_use]
+    pub fn key_head(&self, record: &[u8], bytes_max: usize) -> Vec<u8> {
+        let mut key = Vec::with_capacity(16);
+        match &self.shape {
+            Shape::Keys(keys) => keys.key_into(record, &mut key, bytes_max),
+            _ => self.key_into(record, &mut key),
+        }
+        if key.len() > bytes_max {
+            key.truncate(bytes_max);
+            key.shrink_to_fit();
+        }
+        key
+    }
+
+    /// What stands for a long line whose key may lie anywhere in it: a record that compares as it does as far as
+    /// the first `bytes_max` bytes of the key tell, and is no line. With it the bytes of the key, or that there are
+    /// more.
+    ///
+    /// # Panics
+    /// For any other order: our own bug.
+    #[must_use]
+    pub fn short_of_line(&self, record: &[u8], bytes_max: usize) -> (Vec<u8>, u64) {
+        match &self.shape {
+            Shape::Keys(keys) => keys.short(record, bytes_max),
+            _ => unreachable!("a key that lies in one piece, or a record of a fixed size"),
         }
     }
 }
@@ -467,15 +619,20 @@ impl Order {
 fn line_word(line: &[u8], depth: usize) -> u64 {
     let from = depth * LINE_WORD_BYTES;
     let left = line.len().saturating_sub(from);
-    let bytes = if left > LINE_WORD_BYTES {
-        let eight: [u8; 8] = line[from..from + 8].try_into().expect("eight bytes");
-        u64::from_be_bytes(eight) & !0xff
+    let eight = if left > LINE_WORD_BYTES {
+        line[from..from + 8].try_into().expect("eight bytes")
     } else {
         let mut eight = [0; 8];
         eight[..left].copy_from_slice(&line[line.len() - left..]);
-        u64::from_be_bytes(eight)
+        eight
     };
-    bytes | left.min(LINE_WORD_BYTES + 1) as u64
+    line_word_of(eight, left)
+}
+
+/// The word of the next bytes of a key, of which `left` are left; behind them there are zeros.
+#[inline]
+fn line_word_of(eight: [u8; 8], left: usize) -> u64 {
+    (u64::from_be_bytes(eight) & !0xff) | left.min(LINE_WORD_BYTES + 1) as u64
 }
 
 #[inline]

@@ -181,9 +181,9 @@ struct State {
 /// Partitions are not divided at longer keys: every table and every unit beside it would hold them.
 const BOUNDARY_KEY_BYTES_MAX: usize = 4096;
 /// The low-water mark's least: partitions fill their blocks unevenly.
-const LOW_WATER_LEAST: u64 = 16;
+pub const LOW_WATER_LEAST: u64 = 16;
 /// Blocks that stay free beside the largest unit: a merge needs one of each run and one to write.
-const SPARE_BLOCKS: usize = 4;
+pub const SPARE_BLOCKS: usize = 4;
 
 /// All partitions of a job on one node.
 pub struct Partitions<'a> {
@@ -201,7 +201,7 @@ pub struct Partitions<'a> {
     evicting: Mutex<()>,
     bodies: Arc<Bodies>,
     spilling: AtomicUsize,
-    /// Bytes that partitions received.
+    /// Bytes that partitions received, and those that were dropped before.
     received: AtomicU64,
     evicted: AtomicU64,
     divided: AtomicU64,
@@ -307,7 +307,7 @@ impl<'a> Partitions<'a> {
                 if put == 0 {
                     self.close_open(&partition, &mut state);
                 }
-                let bytes = rows_bytes(batch, &rest[..put]);
+                let bytes = batch.bytes_of(&rest[..put]);
                 self.received.fetch_add(bytes, Ordering::Relaxed);
                 state.records += put as u64;
                 state.bytes += bytes;
@@ -325,6 +325,11 @@ impl<'a> Partitions<'a> {
                 Some(_) => {}
             }
         }
+    }
+
+    /// So many bytes of records have come to an end without being put into a partition.
+    pub fn passed(&self, bytes: u64) {
+        self.received.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Records longer than this are put into bodies, and stubs in their place.
@@ -410,7 +415,9 @@ impl<'a> Partitions<'a> {
         let Some(input_bytes) = self.plan.input_bytes else {
             return blocks;
         };
-        let to_come = input_bytes.saturating_sub(self.received.load(Ordering::Relaxed));
+        // Of several nodes each gets about its share.
+        let own_bytes = input_bytes / u64::from(self.plan.node_count());
+        let to_come = own_bytes.saturating_sub(self.received.load(Ordering::Relaxed));
         blocks.min((to_come / self.plan.block_bytes as u64 + LOW_WATER_LEAST) as usize)
     }
 
@@ -694,12 +701,6 @@ fn take(partition: &Partition) -> Arc<Content> {
         records: state.records,
         bytes: state.bytes,
     })
-}
-
-fn rows_bytes(batch: &Batch<'_>, rows: &[u32]) -> u64 {
-    rows.iter()
-        .map(|&row| batch.record(row as usize).len() as u64)
-        .sum()
 }
 
 /// The error of a temporary block that did not come back as it was written.

@@ -21,12 +21,16 @@ use crate::table::Boundary;
 /// A key, if a record was found at the place.
 pub type Key = Option<Vec<u8>>;
 
+/// In a job that reads by stretches, the numbers of chunks rise by so much from one to the next: the record that goes
+/// over the end of what is read at a time belongs between two chunks, and only the order of numbers matters.
+pub const NUMBERS_PER_CHUNK: u64 = 2;
+
 /// Neighbouring chunks of one input, read one after the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stretch {
     /// Which input, from 0.
     pub input: usize,
-    /// The number of the first chunk.
+    /// The number of the first chunk: one of every [`NUMBERS_PER_CHUNK`].
     pub chunk: u64,
     /// Where it begins in the input, in bytes.
     pub offset: u64,
@@ -59,6 +63,20 @@ pub fn count_pieces<'a>(keys: impl IntoIterator<Item = &'a Key>) -> usize {
     count
 }
 
+/// The longest row of keys that are alike and were cut at `cut_bytes`, so that they do not tell whether those of the
+/// records are.
+pub fn longest_alike<'a>(keys: impl IntoIterator<Item = &'a Key>, cut_bytes: usize) -> usize {
+    let mut before: &[u8] = &[];
+    let (mut count, mut longest) = (0, 0);
+    for key in keys.into_iter().flatten() {
+        let is_alike = key.len() >= cut_bytes && key == before;
+        count = if is_alike { count + 1 } else { 1 };
+        longest = longest.max(count);
+        before = key;
+    }
+    longest
+}
+
 /// An input, and how it is cut into stretches.
 #[derive(Clone, Copy, Debug)]
 pub struct Extents {
@@ -78,33 +96,49 @@ impl Extents {
     pub fn stretch_count(&self) -> u64 {
         self.bytes.div_ceil(self.stretch_bytes)
     }
+
+    /// The number of the first chunk of a stretch.
+    #[must_use]
+    pub fn number(&self, stretch: u64) -> u64 {
+        (self.first_chunk + stretch * self.stretch_bytes / self.chunk_bytes) * NUMBERS_PER_CHUNK
+    }
 }
 
-/// The stretches of `input`, of which `keys` are those at the beginning of each stretch and the last one of all.
+/// The stretches of `input`, of which `keys` are those at the beginning of each stretch and the last one of all. Where
+/// none was found, in the midst of a long line, a stretch is one with that in front of it.
 #[must_use]
 pub fn stretches(input: usize, extents: &Extents, keys: &[Key]) -> Vec<Stretch> {
-    let chunks = extents.stretch_bytes / extents.chunk_bytes;
-    (0..extents.stretch_count())
-        .map(|number| {
-            let offset = number * extents.stretch_bytes;
-            let chunk = extents.first_chunk + number * chunks;
-            let lowest = lowest(keys, number as usize);
-            Stretch {
-                input,
-                chunk,
-                offset,
-                bytes: extents.stretch_bytes.min(extents.bytes - offset),
-                lowest: lowest.map(|key| Boundary { key, chunk }),
-            }
-        })
-        .collect()
+    let (of_all, last) = keys.split_at(extents.stretch_count() as usize);
+    let begins = |number: &usize| *number == 0 || of_all[*number].is_some();
+    let begins: Vec<usize> = (0..of_all.len()).filter(begins).collect();
+    let offset = |at: usize| match begins.get(at) {
+        Some(&number) => number as u64 * extents.stretch_bytes,
+        None => extents.bytes,
+    };
+    let known: Vec<&Key> = (begins.iter().map(|&number| &keys[number]))
+        .chain(last.iter().filter(|key| key.is_some()))
+        .collect();
+    let each = begins.iter().enumerate();
+    each.map(|(at, &number)| {
+        let chunk = extents.number(number as u64);
+        Stretch {
+            input,
+            chunk,
+            offset: offset(at),
+            bytes: offset(at + 1) - offset(at),
+            lowest: lowest(&known, at).map(|key| Boundary { key, chunk }),
+        }
+    })
+    .collect()
 }
 
 /// The lowest key of stretch `number`, if the keys around it rise or fall: a stretch further to either side is taken
 /// for its own, so that a record may stand a little out of order, and one that began in the stretch before belongs.
-fn lowest(keys: &[Key], number: usize) -> Key {
+fn lowest(keys: &[&Key], number: usize) -> Key {
+    // Beyond the last key nobody knows how far they fall.
+    keys.get(number + 1)?;
     let around = &keys[number.saturating_sub(1)..keys.len().min(number + 3)];
-    let known: Option<Vec<&Vec<u8>>> = around.iter().map(Option::as_ref).collect();
+    let known: Option<Vec<&Vec<u8>>> = around.iter().map(|key| key.as_ref()).collect();
     let known = known?;
     let (rises, falls) = (known.is_sorted(), known.is_sorted_by(|a, b| a >= b));
     let lowest = match (rises, falls) {
@@ -149,6 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_were_cut_and_are_alike_tell_nothing() {
+        for (text, longest) in [("", 0), ("abc", 1), ("abbbcc", 3), ("ab?bc", 2), ("aab", 2)] {
+            assert_eq!(longest_alike(&keys(text), 1), longest, "{text}");
+            let whole = usize::from(!text.is_empty());
+            assert_eq!(longest_alike(&keys(text), 2), whole, "{text}");
+        }
+    }
+
+    #[test]
     fn random_keys_are_many_pieces() {
         let mut state = 7_u64;
         let mut random = || {
@@ -161,7 +204,7 @@ mod tests {
         assert!(count_pieces(&keys) > 250);
     }
 
-    fn lowest_of(text: &str) -> String {
+    fn stretches_of(text: &str) -> Vec<Stretch> {
         let extents = Extents {
             first_chunk: 5,
             bytes: 40 * (text.len() as u64 - 1) - 3,
@@ -169,14 +212,20 @@ mod tests {
             stretch_bytes: 40,
         };
         let stretches = stretches(0, &extents, &keys(text));
-        assert_eq!(stretches.len(), text.len() - 1);
-        for (number, stretch) in stretches.iter().enumerate() {
-            assert_eq!(stretch.chunk, 5 + 4 * number as u64);
-            assert_eq!(stretch.offset, 40 * number as u64);
+        let mut offset = 0;
+        for stretch in &stretches {
+            assert_eq!(stretch.offset, offset);
+            assert_eq!(stretch.chunk, (5 + offset / 10) * NUMBERS_PER_CHUNK);
+            offset += stretch.bytes;
         }
+        assert_eq!(offset, extents.bytes);
+        stretches
+    }
+
+    fn lowest_of(text: &str) -> String {
         let letter =
             |stretch: &Stretch| stretch.lowest.as_ref().map_or('?', |at| at.key[0] as char);
-        stretches.iter().map(letter).collect()
+        stretches_of(text).iter().map(letter).collect()
     }
 
     #[test]
@@ -188,7 +237,20 @@ mod tests {
         // Where a piece ends in it, or next to it, nothing is known.
         assert_eq!(lowest_of("abcdcba"), "aa??aa");
         assert_eq!(lowest_of("abcdeabcdef"), "aab???abcd");
-        assert_eq!(lowest_of("abc?efg"), "a????e");
+    }
+
+    #[test]
+    fn a_stretch_without_a_key_belongs_to_the_one_before() {
+        assert_eq!(lowest_of("abc?efg"), "aabce");
+        assert_eq!(lowest_of("gfe?cba"), "ecbaa");
+        assert_eq!(lowest_of("a???e???i"), "aa");
+        let bytes: Vec<u64> = (stretches_of("ab??e?g").iter())
+            .map(|stretch| stretch.bytes)
+            .collect();
+        assert_eq!(bytes, [40, 120, 77]);
+        // Nothing is known before the first key, or behind the last.
+        assert_eq!(lowest_of("?bcde"), "??bc");
+        assert_eq!(lowest_of("abc?"), "aa?");
     }
 
     #[test]
@@ -202,6 +264,6 @@ mod tests {
         let mut all = stretches(0, &extents, &keys("abcdcba"));
         by_lowest(&mut all);
         let order: Vec<u64> = all.iter().map(|stretch| stretch.chunk).collect();
-        assert_eq!(order, [2, 3, 0, 1, 4, 5]);
+        assert_eq!(order, [4, 6, 0, 2, 8, 10]);
     }
 }

@@ -4,6 +4,11 @@
 //! limit. The partition's size is chosen so that several fit in memory at once, the block so that the
 //! open blocks of all partitions take a small part of it.
 
+mod chunk_buffers;
+mod codecs;
+mod foreseen;
+mod merging;
+
 use serde::{Deserialize, Serialize};
 use sortmill_io::align_up;
 use sortmill_io::os::Machine;
@@ -17,8 +22,14 @@ use crate::job::Job;
 use crate::long::{HEAD_BYTES_MAX, WHOLE_COUNT};
 use crate::metrics::Stage;
 use crate::order::{Format, Order};
+use crate::repeats::ROW_SLOTS;
 use crate::space;
 use crate::text;
+
+use chunk_buffers::ChunkBuffers;
+pub use codecs::{Decoders, Encoders, PackedInputs};
+pub use foreseen::Doubt;
+pub use merging::{Merging, RUN_BUFFERS, STREAM_BUFFERS, Step};
 
 /// Memory named after what it is for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -75,6 +86,10 @@ pub struct Inputs {
     pub record_bytes_mean: Option<f64>,
     /// How many devices they are read from side by side; 0 counts as one.
     pub device_count: usize,
+    /// Those that are compressed. Their extents are those of streams.
+    pub packed: PackedInputs,
+    /// Bytes of streams that were read before anything was planned, and are held until the job ends.
+    pub ahead_bytes: u64,
 }
 
 impl Inputs {
@@ -104,6 +119,15 @@ pub struct Nodes {
     pub frame_count: usize,
 }
 
+/// Keys that a worker has seen lately, where repeats are dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Lately {
+    /// How many there may be.
+    pub slot_count: usize,
+    /// Their bytes.
+    pub ring_bytes: usize,
+}
+
 /// The numbers of a job. Serialises whole: other nodes will get it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -111,6 +135,12 @@ pub struct Plan {
     pub order: Order,
     /// Bytes of the input, if known.
     pub input_bytes: Option<u64>,
+    /// What they may be, of compressed inputs: a guess from the beginnings of some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guessed_bytes: Option<u64>,
+    /// Bytes of the inputs as they lie there, where some are compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
     /// Threads that compute.
     pub worker_count: usize,
     /// Memory by holder.
@@ -151,8 +181,8 @@ pub struct Plan {
     pub unit_blocks_max: usize,
     /// The longest record.
     pub record_bytes_max: usize,
-    /// Whether a record that is longer than a chunk is taken in parts and never whole: of lines and pairs, without
-    /// a function that wants to see it.
+    /// Whether a record that is longer than a chunk is taken in parts and never whole: of whole lines and pairs, whose
+    /// keys lie in one piece, without a function that wants to see it.
     pub takes_parts: bool,
     /// Bytes of the key that stand for all of it where a record longer than a block is sorted.
     pub head_bytes: usize,
@@ -162,8 +192,20 @@ pub struct Plan {
     pub sample_count: usize,
     /// Bytes read at each.
     pub sample_bytes: usize,
+    /// Bytes of a record on average, as far as that can be foreseen.
+    #[serde(default)]
+    pub record_bytes_mean: u64,
     /// Bytes of temporary data, as far as can be foreseen.
     pub temp_bytes: Option<u64>,
+    /// Bytes read and written in all, as far as can be foreseen.
+    #[serde(default)]
+    pub moved_bytes: Option<u64>,
+    /// The largest resident set of the process, as far as can be foreseen.
+    #[serde(default)]
+    pub resident_bytes: Option<u64>,
+    /// Why what is foreseen may not come true.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
     /// Bytes to set apart for output and temporary data together, where these lie in the output's space.
     #[serde(default)]
     pub shared_bytes: Option<u64>,
@@ -182,8 +224,20 @@ pub struct Plan {
     /// Look whether the input is in order already: then one pass is enough.
     #[serde(default)]
     pub looks_for_order: bool,
+    /// How inputs that are sorted already are merged; absent of a job that sorts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merging: Option<Merging>,
+    /// Who decompresses inputs, of a job that may have to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoders: Option<Decoders>,
+    /// Who compresses the output, of a job that does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoders: Option<Encoders>,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
+    /// What each worker keeps of the keys it has seen, where of equal keys only the first record comes out.
+    #[serde(default)]
+    pub lately: Option<Lately>,
     /// Read the output again before it gets its name.
     pub verify: bool,
 }
@@ -211,6 +265,10 @@ const FRAME_BYTES_MAX: usize = 512 << 10;
 const FRAME_COUNT: usize = 4;
 /// Near this size a partition is sorted mostly within the processor's caches.
 const PARTITION_BYTES_MAX: u64 = 32 << 20;
+/// With as many records its entries, which are sorted before the records move, are near them too.
+const PARTITION_RECORDS_MAX: f64 = 350_000.0;
+/// Partitions that are asked for; some are divided later.
+const PARTITION_COUNT_MAX: u64 = 1 << 16;
 /// Streams are planned as if they were this many times the memory; longer ones are divided and merged.
 const STREAM_TIMES_MEMORY: u64 = 16;
 /// Bytes of a sort entry: word, ordinal, location.
@@ -227,15 +285,32 @@ impl Plan {
     /// [`ErrorKind::Usage`] for a key that does not suit the format, [`ErrorKind::Memory`] for less
     /// memory than the smallest plan needs, with that number.
     pub fn new(job: &Job, inputs: &Inputs, machine: &Machine) -> Result<Self> {
-        let order = Order::new(job.format, &job.keys)?;
+        let order = job.order()?;
         let available = machine.memory_bytes_available;
-        let limit = job.memory_bytes.unwrap_or(available / 2);
-        let within = |limit| Self::within(limit, order.clone(), job, inputs, machine);
-        within(limit).ok_or_else(|| {
-            let mut sizes = (1..1024).chain((10..40).map(|power| 1 << power));
-            let least = sizes.find(|&mib| within(mib * MIB).is_some());
-            too_little(limit, least.unwrap_or(1 << 40) * MIB)
-        })
+        let mut limit = job.memory_bytes.unwrap_or(available / 2);
+        if job.memory_is_wish {
+            limit = limit.min(available);
+        }
+        let within = |limit| match job.merge {
+            Some(_) => merging::within(limit, order.clone(), job, inputs, machine),
+            None => Self::within(limit, order.clone(), job, inputs, machine),
+        };
+        let mut plan = match within(limit) {
+            Some(plan) => plan,
+            None => {
+                let mut sizes = (1..1024).chain((10..40).map(|power| 1 << power));
+                let least = sizes.find_map(|mib| Some((mib * MIB, within(mib * MIB)?)));
+                match least {
+                    Some((_, plan)) if job.memory_is_wish => plan,
+                    Some((bytes, _)) => return Err(too_little(limit, bytes)),
+                    None => return Err(too_little(limit, (1 << 40) * MIB)),
+                }
+            }
+        };
+        if plan.merging.is_none() {
+            plan.foresee(job, inputs);
+        }
+        Ok(plan)
     }
 
     /// The plan for `limit` bytes of memory, if they are enough for one.
@@ -247,17 +322,17 @@ impl Plan {
         machine: &Machine,
     ) -> Option<Self> {
         let mut budget = Budget::new(limit / node_count(job));
+        // What looked like a small job and turned out to be none.
+        if inputs.ahead_bytes > 0 {
+            budget.hold("read ahead of streams", inputs.ahead_bytes)?;
+        }
         let reading = Reading::new(job, inputs, machine.cores, &mut budget)?;
-        let sorting = Sorting::new(job, inputs, &reading, &mut budget)?;
+        let threads = (reading.worker_count, reading.chunk_count);
+        let decoders = Decoders::new(job, inputs, threads, &mut budget)?;
+        let encoders = Encoders::new(job, reading.worker_count, &mut budget)?;
+        let sorting = Sorting::new(job, &order, inputs, &reading, &mut budget)?;
         let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
         let input_bytes = inputs.bytes();
-        let temp_bytes = match job.reaches(Stage::Spill) {
-            true => {
-                let share = inputs.bytes().map(|_| sorting.data_bytes);
-                share.map(|bytes| bytes.saturating_sub(holding.kept_bytes))
-            }
-            false => Some(0),
-        };
         let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
         let block = holding.block_bytes as u64;
         // Each stub of a long record, of 8 bytes or more, takes a location beside those of the blocks.
@@ -272,6 +347,8 @@ impl Plan {
         let sample_count = (sorting.data_bytes * node_count(job) / stretch).clamp(1, 1024) as usize;
         Some(Self {
             input_bytes,
+            guessed_bytes: inputs.packed.guessed_bytes,
+            stored_bytes: inputs.packed.stored_bytes,
             worker_count: reading.worker_count,
             chunk_bytes: reading.chunk_bytes,
             headroom_bytes: reading.headroom_bytes,
@@ -296,18 +373,25 @@ impl Plan {
             body_depth: holding.body_depth,
             sample_count: job.tuning.sample_count.unwrap_or(sample_count),
             sample_bytes,
-            temp_bytes,
+            record_bytes_mean: sorting.record_bytes as u64,
+            temp_bytes: Some(0).filter(|_| !job.reaches(Stage::Spill)),
+            moved_bytes: None,
+            resident_bytes: None,
+            doubts: Vec::new(),
             shared_bytes: None,
-            passes: match temp_bytes {
-                Some(0) => 1,
-                _ if partition_bytes > unit_blocks_max as u64 * block => 3,
-                _ => 2,
+            passes: match partition_bytes > unit_blocks_max as u64 * block {
+                true => 3,
+                false => 2,
             },
             disk: Figures::together(&job.disks),
             part_count: None,
             nodes: reading.nodes,
             looks_for_order: false,
-            equal_keys_meet: job.equal_keys_meet,
+            merging: None,
+            decoders,
+            encoders,
+            equal_keys_meet: job.equal_keys_meet || job.is_unique(),
+            lately: sorting.lately,
             verify: job.verify.unwrap_or(false),
             budget,
             order,
@@ -326,7 +410,7 @@ impl Plan {
     pub fn short_order(&self) -> Order {
         match self.order.format() {
             Format::Fixed(bytes) if bytes as usize > record_bytes_max(self.block_bytes) => {
-                Order::lines()
+                Order::lines().with_unique(self.order.is_unique())
             }
             _ => self.order.clone(),
         }
@@ -388,27 +472,14 @@ struct Reading {
 impl Reading {
     fn new(job: &Job, inputs: &Inputs, cores: usize, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
-        let tuned = job.tuning.chunk_bytes;
-        let chunk_bytes = tuned.unwrap_or(CHUNK_BYTES);
-        let headroom_bytes = tuned.map_or(HEADROOM_BYTES, |_| sortmill_io::ALIGN_BYTES);
-        let buffer = (headroom_bytes + chunk_bytes + sortmill_io::ALIGN_BYTES) as u64;
-
-        // Two chunks on their way and one in each worker's hands; fewer workers where memory is short.
-        let affordable = (limit / 2 / buffer).saturating_sub(2) as usize;
-        let threads = job.threads.unwrap_or(cores) / node_count(job) as usize;
-        let worker_count = threads.max(1).min(affordable);
-        if worker_count == 0 {
-            return None;
-        }
+        let ChunkBuffers {
+            worker_count,
+            chunk_bytes,
+            headroom_bytes,
+            count: chunk_count,
+            depth: chunk_depth,
+        } = ChunkBuffers::new(job, inputs, cores, budget)?;
         let workers = worker_count as u64;
-
-        // Raw bytes on their way in while distributing, output on its way out while sorting.
-        let chunk_depth = in_flight_bytes(job) / chunk_bytes.max(CHUNK_BYTES) as u64;
-        let chunk_depth = chunk_depth.max(2) as usize;
-        let in_flight = chunk_depth * inputs.device_count.max(1);
-        let chunk_count = ((limit / 8 / buffer) as usize)
-            .clamp(worker_count + 2, in_flight + 2 * worker_count + 2);
-        budget.hold("chunk and output buffers", chunk_count as u64 * buffer)?;
 
         // Frames to and from each other node.
         let receiver_count = node_count(job) as usize - 1;
@@ -448,6 +519,23 @@ impl Reading {
     }
 }
 
+impl Lately {
+    /// In `bytes`, of records of `record_bytes` in the mean.
+    fn new(bytes: u64, record_bytes: f64) -> Self {
+        let slots = (bytes as f64 / (record_bytes + ENTRY_BYTES as f64)) as usize;
+        let slot_count = slots.max(1).next_multiple_of(ROW_SLOTS);
+        let left = bytes.saturating_sub((slot_count * ENTRY_BYTES) as u64);
+        Self {
+            slot_count,
+            ring_bytes: sortmill_io::align_down(left).max(sortmill_io::ALIGN_BYTES as u64) as usize,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.slot_count * ENTRY_BYTES + self.ring_bytes) as u64
+    }
+}
+
 impl Nodes {
     fn new(on: &On, limit: u64, other_count: usize) -> Self {
         let share = limit / 128 / other_count.max(1) as u64;
@@ -470,20 +558,29 @@ fn node_count(job: &Job) -> u64 {
 struct Sorting {
     /// Bytes of the input, or a guess.
     data_bytes: u64,
+    /// Bytes of a record, or a guess at their mean.
+    record_bytes: f64,
     /// Partitions that would be of the best size.
     partitions_wished: usize,
     entry_count: usize,
     record_bytes_max: usize,
     takes_parts: bool,
+    lately: Option<Lately>,
 }
 
 impl Sorting {
-    fn new(job: &Job, inputs: &Inputs, reading: &Reading, budget: &mut Budget) -> Option<Self> {
+    fn new(
+        job: &Job,
+        order: &Order,
+        inputs: &Inputs,
+        reading: &Reading,
+        budget: &mut Budget,
+    ) -> Option<Self> {
         let limit = budget.limit_bytes;
         // Records that are longer than a chunk, where they must be whole, while they are put together and
         // distributed. Any record that fits a chunk is allowed.
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
-        let takes_parts = matches!(job.format, Format::Lines | Format::Kv)
+        let takes_parts = order.key_from().is_some()
             && job.map.is_none()
             && job.on.is_none()
             && job.reduce.is_none();
@@ -511,31 +608,52 @@ impl Sorting {
             Format::Fixed(bytes) => f64::from(bytes),
             Format::Lines | Format::Kv => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
         };
+        // Keys that each worker has seen lately.
+        let lately = job
+            .is_unique()
+            .then(|| Lately::new(limit / 8 / reading.worker_count as u64, record_bytes));
+        if let Some(lately) = lately {
+            budget.hold(
+                "keys seen lately",
+                reading.worker_count as u64 * lately.bytes(),
+            )?;
+        }
         let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
         let share = |bytes: u64| bytes.div_ceil(node_count(job));
-        let data_bytes = inputs.bytes().map_or(stream_bytes, share);
+        let known = inputs.bytes().or(inputs.packed.guessed_bytes);
+        let data_bytes = known.map_or(stream_bytes, share);
         let best = (limit / 16).min(PARTITION_BYTES_MAX);
+        // Where nothing is spilled, more of them cost nothing.
+        let best = match data_bytes <= limit {
+            true => best.min(((PARTITION_RECORDS_MAX * record_bytes) as u64).max(4 * MIB)),
+            false => best,
+        };
         let best = job.tuning.partition_bytes.unwrap_or(best).max(1);
 
-        // Four times the entries of a partition of the best size, for skew, in each worker's hands and in
-        // those of the loader, which sorts what must be merged.
+        // Four times the entries of a partition of the best size, or of the size that so little memory leaves it, for
+        // skew, in each worker's hands and in those of the loader, which sorts what must be merged.
         let tables = reading.worker_count as u64 + 1;
-        let wished = (best as f64 / record_bytes) as u64 * 4 * ENTRY_BYTES as u64;
+        let partitions_most = (limit / (4 * BLOCK_BYTES_MIN)).clamp(1, PARTITION_COUNT_MAX);
+        let partition_bytes = best.max(data_bytes / partitions_most);
+        let wished = (partition_bytes as f64 / record_bytes) as u64 * 4 * ENTRY_BYTES as u64;
         let entry_bytes = wished.max(MIB).min(limit / 8 / tables);
         let entry_count = (entry_bytes as usize / ENTRY_BYTES).max(64);
         budget.hold("sort entries", tables * (entry_count * ENTRY_BYTES) as u64)?;
 
-        // Small enough to be sorted near the caches, and for its entries to fit twice.
+        // Small enough to be sorted near the caches, and for its entries to fit three times: with half of them one is
+        // divided, and what is divided is read twice, so one that is a little larger than others must not be.
         let records = (data_bytes as f64 / record_bytes) as u64;
         let by_bytes = data_bytes.div_ceil(best);
-        let by_entries = (2 * records).div_ceil(entry_count as u64);
-        let partitions = by_bytes.max(by_entries).clamp(1, 1 << 16) as usize;
+        let by_entries = (3 * records).div_ceil(entry_count as u64);
+        let partitions = by_bytes.max(by_entries).clamp(1, PARTITION_COUNT_MAX) as usize;
         Some(Self {
             data_bytes,
+            record_bytes,
             partitions_wished: job.tuning.partition_count.unwrap_or(partitions).max(1),
             entry_count,
             record_bytes_max: record_bytes_longest,
             takes_parts,
+            lately,
         })
     }
 }
@@ -549,8 +667,6 @@ struct Holding {
     body_depth: usize,
     partition_count: usize,
     partition_count_max: usize,
-    /// Bytes of records that will still be in memory when all have been distributed.
-    kept_bytes: u64,
 }
 
 /// Fewer blocks leave no room for open ones, spare ones and those on their way.
@@ -609,7 +725,6 @@ impl Holding {
         let wished = 2 * in_flight_bytes(job) * folders / block_bytes;
         let low_water = wished.clamp(6, (block_count / 8).max(6));
         let block_depth = (low_water / 2 / folders).clamp(6u64.div_ceil(folders), 256);
-        let kept_blocks = block_count - low_water - partition_count as u64 / 2;
         Some(Self {
             block_bytes: block_bytes as usize,
             block_count: block_count as usize,
@@ -618,7 +733,6 @@ impl Holding {
             body_depth: body_depth as usize,
             partition_count,
             partition_count_max,
-            kept_bytes: kept_blocks * block_bytes,
         })
     }
 }

@@ -38,10 +38,20 @@ impl<T> Queue<T> {
     /// A queue for at most `room` items.
     #[must_use]
     pub fn new(room: usize) -> Self {
+        Self::with_items(room, VecDeque::with_capacity(room))
+    }
+
+    /// The same where it will hardly ever be full: memory for its items is taken as they come.
+    #[must_use]
+    pub fn growing(room: usize) -> Self {
+        Self::with_items(room, VecDeque::new())
+    }
+
+    fn with_items(room: usize, items: VecDeque<T>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
-                    items: VecDeque::with_capacity(room),
+                    items,
                     room: room.max(1),
                     closed: false,
                 }),
@@ -91,6 +101,18 @@ impl<T> Queue<T> {
         let item = lock(&self.shared.state).items.pop_front()?;
         self.shared.room_or_item.notify_all();
         Some(item)
+    }
+
+    /// How many items there are now.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.shared.state).items.len()
+    }
+
+    /// Whether there is none now.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// No more items will come; those inside can still be taken.

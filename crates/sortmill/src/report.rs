@@ -1,17 +1,25 @@
 //! What was done, as data (`docs/report.md` explains each field) and as a few lines for people.
 
+mod foreseen;
+mod merged;
+mod packing;
+mod planned;
+
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::STALE_AFTER_DAYS;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::Part;
 use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
 use crate::plan::Plan;
-use crate::spread::TempFolder;
 use crate::text;
 use crate::verdict::{self, Verdict};
+
+pub use foreseen::DryRun;
+use foreseen::foreseen_words;
+pub use merged::Merged;
+pub use planned::{plan_lines, temp_lines};
 
 /// The report of one job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,6 +61,9 @@ pub struct Report {
     /// The order that the input was found in, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
+    /// Of a job that merged sorted inputs, how; then there are no partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Merged>,
     /// The proof.
     pub fingerprints: Fingerprints,
     /// Bad records that were left out.
@@ -120,7 +131,7 @@ pub struct DirectIo {
 /// One phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Phase {
-    /// `distribute` or `sort`.
+    /// `distribute` or `sort`; of a job that merges sorted inputs `merge`.
     pub name: String,
     /// How long it took.
     pub wall_ns: u64,
@@ -218,8 +229,14 @@ impl Phase {
 /// Bytes by purpose.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Bytes {
-    /// Of the inputs.
+    /// Of the inputs; of compressed ones, of what they were.
     pub input: u64,
+    /// Of the inputs as they lie there, compressed or not.
+    #[serde(default)]
+    pub input_stored: u64,
+    /// Of the first lines, which stay at the top of the output; of `output`, and not of its records.
+    #[serde(default)]
+    pub header: u64,
     /// Read to distribute them, alignment included.
     pub input_read: u64,
     /// Read to draw the sample.
@@ -235,7 +252,7 @@ pub struct Bytes {
     pub moved: u64,
     /// Written to the output, padding included.
     pub output_written: u64,
-    /// Of the output.
+    /// Of the output as it lies there, compressed or not.
     pub output: u64,
     /// What any sort of this input within this memory must move.
     pub lower_bound: u64,
@@ -314,6 +331,15 @@ pub struct Partitions {
     /// Records longer than a block, whose bytes were kept beside their partitions.
     #[serde(default)]
     pub long_records: u64,
+}
+
+impl Partitions {
+    fn words(&self) -> String {
+        format!(
+            "{} partitions, {} evicted, {} divided, {} merged",
+            self.count, self.evicted, self.divided, self.merged,
+        )
+    }
 }
 
 /// The order that an input was found in, and what came of it.
@@ -398,8 +424,11 @@ pub struct Fingerprints {
     pub input: Fingerprint,
     /// Put into partitions, after the map function.
     pub distributed: Fingerprint,
-    /// Taken out of partitions: equal to what was put in.
+    /// Taken out of partitions: equal to what was put in, without what was dropped.
     pub gathered: Fingerprint,
+    /// Repeats that were dropped, where of equal keys only the first record comes out.
+    #[serde(default)]
+    pub dropped: Fingerprint,
     /// Handed to the writer, after the reduce function.
     pub written: Fingerprint,
 }
@@ -433,9 +462,14 @@ impl Report {
         let _ = match self.until {
             None => writeln!(
                 out,
-                "sorted {} records, {}{}{}, in {wall} ({rate}, {cpu} cpu)",
+                "{} {} records, {}{}{}, in {wall} ({rate}, {cpu} cpu)",
+                if self.merged.is_some() {
+                    "merged"
+                } else {
+                    "sorted"
+                },
                 text::count(self.fingerprints.written.records),
-                text::bytes(bytes.output),
+                packing::output_words(self),
                 self.parts.map_or_else(String::new, PartSizes::words),
                 match self.nodes.len() {
                     0 => String::new(),
@@ -458,24 +492,29 @@ impl Report {
         if self.until.is_none() {
             let _ = writeln!(
                 out,
-                "moved {}: {:.3} times the least possible within this memory; {} spilled",
+                "moved {}: {:.3} times the least possible within this memory; {} spilled{}",
                 text::bytes(bytes.moved()),
                 bytes.over_lower_bound(),
                 text::bytes(bytes.temp_written),
+                foreseen_words(bytes.temp_written, self.foreseen_temp_bytes()),
             );
         }
         if let Some(order) = &self.order {
             let _ = writeln!(out, "{}", order.words());
         }
+        let pieces = match &self.merged {
+            Some(merged) => merged.words(),
+            None => self.partitions.words(),
+        };
         let _ = writeln!(
             out,
-            "memory {} of {}; {} partitions, {} evicted, {} divided, {} merged; {}",
+            "memory {} of {}{}; {pieces}; {}",
             text::bytes(self.memory.resident_bytes_peak),
             text::bytes(self.memory.limit_bytes),
-            self.partitions.count,
-            self.partitions.evicted,
-            self.partitions.divided,
-            self.partitions.merged,
+            foreseen_words(
+                self.memory.resident_bytes_peak,
+                self.foreseen_resident_bytes()
+            ),
             self.back_end,
         );
         if self.skipped_records > 0 {
@@ -487,6 +526,11 @@ impl Report {
             for told in &self.skipped_first {
                 let _ = writeln!(out, "  {told}");
             }
+        }
+        if self.fingerprints.dropped.records > 0 {
+            let dropped = &self.fingerprints.dropped;
+            let (records, bytes) = (text::count(dropped.records), text::bytes(dropped.bytes));
+            let _ = writeln!(out, "dropped {records} repeats, {bytes}");
         }
         let _ = writeln!(out, "{}", self.proof());
         if let Some(verdict) = verdict::longest(&self.verdicts) {
@@ -500,7 +544,11 @@ impl Report {
         let records = text::count(prints.distributed.records);
         match self.until {
             None => format!(
-                "proven: what was written is what was read (fingerprint {:016x}){}",
+                "proven: what was written {}is what was read (fingerprint {:016x}){}",
+                match prints.dropped.records {
+                    0 => "",
+                    _ => "and dropped ",
+                },
                 prints.written.sum as u64,
                 if self.verified {
                     ", read again from the device"
@@ -617,6 +665,7 @@ impl Report {
                 text::bytes(*bytes)
             );
         }
+        self.beside_foreseen(&mut out);
         let _ = writeln!(out, "\nmemory");
         for holder in &self.memory.holders {
             let _ = writeln!(
@@ -629,142 +678,16 @@ impl Report {
         }
         self.each_node(&mut out);
         let partitions = &self.partitions;
-        let _ = writeln!(
-            out,
-            "\npartitions: {} of {} to {}, median {}",
-            partitions.count,
-            text::bytes(partitions.bytes_min),
-            text::bytes(partitions.bytes_max),
-            text::bytes(partitions.bytes_median)
-        );
+        if self.merged.is_none() {
+            let _ = writeln!(
+                out,
+                "\npartitions: {} of {} to {}, median {}",
+                partitions.count,
+                text::bytes(partitions.bytes_min),
+                text::bytes(partitions.bytes_max),
+                text::bytes(partitions.bytes_median)
+            );
+        }
         out + &self.evidence()
     }
-}
-
-/// The plan, for `--dry-run` and `-v`.
-#[must_use]
-pub fn plan_lines(plan: &Plan) -> String {
-    let mut out = String::new();
-    let unknown = || "unknown until it is read".to_owned();
-    let input = plan.input_bytes.map_or_else(unknown, text::bytes);
-    let nodes = u64::from(plan.node_count());
-    let temp = plan.temp_bytes.map(|bytes| bytes * nodes);
-    let temp = temp.map_or_else(unknown, text::bytes);
-    let _ = writeln!(out, "input            {input}");
-    let or_one = match plan.looks_for_order {
-        true => ", or 1 if the input is found in order",
-        false => "",
-    };
-    let _ = writeln!(out, "passes           {}{or_one}", plan.passes);
-    let _ = write!(out, "temporary space  {temp}");
-    let _ = match plan.shared_bytes {
-        Some(bytes) if plan.temp_bytes != Some(0) => {
-            let bytes = text::bytes(bytes);
-            writeln!(out, ", in the output's space: {bytes} for both")
-        }
-        _ => writeln!(out),
-    };
-    if plan.nodes.is_some() {
-        let _ = writeln!(out, "nodes            {nodes}, each with what follows");
-    }
-    let _ = writeln!(out, "partitions       {}", plan.partition_count);
-    if let Some(count) = plan.part_count {
-        let bytes = plan.input_bytes.map(|bytes| text::bytes(bytes / count));
-        let bytes = bytes.map_or_else(String::new, |bytes| format!(", {bytes} on average"));
-        let _ = writeln!(out, "parts            {}{bytes}", text::count(count));
-    }
-    let _ = writeln!(
-        out,
-        "block            {} x {}, {} reads or writes in flight",
-        plan.block_count,
-        text::bytes(plan.block_bytes as u64),
-        plan.block_depth
-    );
-    let _ = writeln!(
-        out,
-        "chunk            {} x {}, {} reads or writes in flight",
-        plan.chunk_count,
-        text::bytes(plan.chunk_bytes as u64),
-        plan.chunk_depth
-    );
-    let _ = writeln!(
-        out,
-        "longest record   {}",
-        text::bytes(plan.record_bytes_max as u64)
-    );
-    let _ = writeln!(out, "threads          {} to compute", plan.worker_count);
-    let _ = writeln!(out, "disk             {}", disk_words(plan));
-    let _ = writeln!(
-        out,
-        "sample           {} places of {}",
-        plan.sample_count,
-        text::bytes(plan.sample_bytes as u64)
-    );
-    let _ = writeln!(
-        out,
-        "verify           {}",
-        if plan.verify {
-            "yes: the output is read once more"
-        } else {
-            "no"
-        }
-    );
-    let _ = writeln!(
-        out,
-        "memory           {}",
-        text::bytes(plan.budget.limit_bytes)
-    );
-    for holder in &plan.budget.holders {
-        let _ = writeln!(
-            out,
-            "  {:<26} {:>10}",
-            holder.name,
-            text::bytes(holder.bytes)
-        );
-    }
-    let _ = writeln!(
-        out,
-        "  {:<26} {:>10}",
-        "left",
-        text::bytes(plan.budget.left_bytes())
-    );
-    out
-}
-
-/// The folders for temporary files, and of several what each is expected to get, for `--dry-run` and `-v`.
-#[must_use]
-pub fn temp_lines(folders: &[TempFolder]) -> String {
-    let expected = |folder: &TempFolder| folder.expected_bytes.unwrap_or(0);
-    let all: u64 = folders.iter().map(expected).sum();
-    let mut out = String::new();
-    for folder in folders {
-        let _ = write!(out, "temporary folder {}", folder.path.display());
-        let _ = match (folders.len(), all) {
-            (1, _) => writeln!(out),
-            (_, 0) => writeln!(out, ": by speed and free space"),
-            _ => {
-                let bytes = expected(folder);
-                let share = text::percent(bytes as f64 / all as f64);
-                writeln!(out, ": about {}, {share}", text::bytes(bytes))
-            }
-        };
-    }
-    out
-}
-
-/// Where the sizes of requests come from.
-fn disk_words(plan: &Plan) -> String {
-    let Some(disk) = &plan.disk else {
-        return "not measured".to_owned();
-    };
-    let words = format!(
-        "blocks of up to {}, {} in flight each way, as measured on {}",
-        text::bytes(disk.block_bytes_max),
-        text::bytes(disk.in_flight_bytes),
-        disk.measured_on
-    );
-    if !disk.stale {
-        return words;
-    }
-    format!("{words}, over {STALE_AFTER_DAYS} days ago")
 }

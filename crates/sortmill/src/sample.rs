@@ -9,6 +9,10 @@ use crate::table::Boundary;
 
 /// A key longer than this is cut in the sample: a boundary need not be the key of a record.
 pub const SAMPLE_KEY_BYTES_MAX: usize = 256;
+/// The most keys drawn at one place of the input.
+pub const KEYS_PER_PLACE: usize = 64;
+/// The most keys drawn from one chunk, where chunks are looked at as they come.
+pub const KEYS_PER_CHUNK: usize = 4096;
 
 /// Keys with the chunks they came from.
 #[derive(Default)]
@@ -19,12 +23,7 @@ pub struct Sample {
 impl Sample {
     /// Adds the key of a record of chunk `chunk`.
     pub fn add(&mut self, order: &Order, record: &[u8], chunk: u64) {
-        let mut key = Vec::with_capacity(16);
-        order.key_into(record, &mut key);
-        if key.len() > SAMPLE_KEY_BYTES_MAX {
-            key.truncate(SAMPLE_KEY_BYTES_MAX);
-            key.shrink_to_fit();
-        }
+        let key = order.key_head(record, SAMPLE_KEY_BYTES_MAX);
         self.keys.push(Boundary { key, chunk });
     }
 

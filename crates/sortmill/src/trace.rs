@@ -140,6 +140,21 @@ pub struct Track {
 const RESOLUTION_NS: u64 = 100_000;
 
 impl Track {
+    /// A track for a thread that helps this one, with less room: it does one thing.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Self {
+        Self {
+            trace: Arc::clone(&self.trace),
+            name: name.to_owned(),
+            slices: Vec::with_capacity((self.slices.capacity() / 8).max(256)),
+            resolution_ns: RESOLUTION_NS,
+            gathered: Gathered::default(),
+            samples: Vec::with_capacity((self.samples.capacity() / 8).max(256)),
+            sample_resolution_ns: RESOLUTION_NS,
+            now: Sample::default(),
+        }
+    }
+
     /// Draws a lap, which begins where the last one ended.
     pub fn lap(&mut self, stage: Stage, state: State, begin_ns: u64, end_ns: u64) {
         if self.slices.len() + KIND_COUNT > self.slices.capacity() {

@@ -1,7 +1,7 @@
 //! What bound each phase: one sentence, from what its threads did.
 //!
 //! In come a report's phases and what lay at the ends of the job, out goes a [`Verdict`] for each phase long
-//! enough to be judged. Pure; no I/O. Both phases have the same shape, and who waited for whom decides,
+//! enough to be judged. Pure; no I/O. All phases have the same shape, and who waited for whom decides,
 //! never the largest number:
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //!   source <----------- workers -----------> drain         ---> waits for
 //!   read                cut, map, partition  spill
 //!   load, merge         sort, reduce         write
+//!   read, cut           merge                write          where sorted inputs are merged
 //! ```
 //!
 //! Workers that hardly wait are the bound themselves. Where they wait, it is for the source or for the
@@ -27,7 +28,7 @@ use crate::text;
 /// What bound one phase.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Verdict {
-    /// `distribute`, `sort` or `commit`.
+    /// `distribute`, `sort`, `merge` or `commit`.
     pub phase: String,
     /// How long it took.
     pub wall_ns: u64,
@@ -151,7 +152,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
     long.map(|phase| match phase.name.as_str() {
         "distribute" => {
             let shape = follow::Shape {
-                source: &[Stage::Read],
+                source: &[Stage::Read, Stage::Decompress],
                 workers: &[Stage::Cut, Stage::Map, Stage::Partition],
                 drain: &[Stage::Spill],
                 from: &ends.input,
@@ -161,11 +162,23 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
             };
             shape.judge(phase)
         }
+        "merge" => {
+            let shape = follow::Shape {
+                source: &[Stage::Read, Stage::Cut],
+                workers: &[Stage::Merge],
+                drain: &[Stage::Write],
+                from: &ends.input,
+                to: &ends.output,
+                core_count: ends.core_count,
+                sample_ns: 0,
+            };
+            shape.judge(phase)
+        }
         _ => {
             let shape = follow::Shape {
                 source: &[Stage::Load, Stage::Merge],
                 workers: &[Stage::Sort, Stage::Reduce],
-                drain: &[Stage::Write],
+                drain: &[Stage::Write, Stage::Compress],
                 from: &ends.temp,
                 to: &ends.output,
                 core_count: ends.core_count,

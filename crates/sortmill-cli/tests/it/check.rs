@@ -165,7 +165,7 @@ fn trouble_is_2_with_words() {
             "in: at byte 200: reading the input: the last record is cut off",
         ),
         ("--format fixed:100 --key 95:10 in", "ends at byte 105"),
-        ("--key 0:10 in", "lines are compared whole"),
+        ("--key 0:10 in", "a key of bytes needs --format fixed:SIZE"),
         ("--summary out in", "Give --format fixed:100 --key 0:10"),
         (
             "--format fixed:100 --key 0:10:r --summary out in",

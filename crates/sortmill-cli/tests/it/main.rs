@@ -4,7 +4,9 @@ mod bench;
 mod check;
 mod doctor;
 mod generate;
+mod installed;
 mod memory;
+mod merge;
 mod sort;
 mod verdict;
 

@@ -8,6 +8,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use sortmill::io::codec::Codec;
+
+use crate::sort::packed::packed;
 use crate::sort::{is_root, make_fifo, stderr};
 use crate::{PROGRAM, Scratch};
 
@@ -229,6 +232,31 @@ fn lines_of_two_bytes() {
     });
 }
 
+/// 200 MB of zeros that compress to next to nothing.
+#[test]
+fn much_out_of_some_kilobytes() {
+    for (codec, ways) in [
+        (Codec::Zstd, &[FILE, PIPE][..]),
+        (Codec::Gzip, &[FILE]),
+        (Codec::Bzip2, &[PIPE]),
+    ] {
+        let name = format!("bomb-{}", codec.name());
+        let input = |file: &mut dyn Write| {
+            let mut line = [b'0'; 1000];
+            line[999] = b'\n';
+            let bytes = packed(codec, &line.repeat(1000), 1_000_000);
+            println!("{codec:?}: 200 MB in {} bytes", 200 * bytes.len());
+            for _ in 0..200 {
+                file.write_all(&bytes).unwrap();
+            }
+        };
+        check_right(&name, 64 * MIB, "", ways, input, |scratch| {
+            let bytes = std::fs::metadata(scratch.path("out")).unwrap().len();
+            assert_eq!(bytes, 200_000_000);
+        });
+    }
+}
+
 /// What the beginning of a file says of its lines is not true of the rest.
 #[test]
 fn long_lines_and_then_empty_ones() {
@@ -370,4 +398,66 @@ fn paretos_pairs_in_little_memory() {
             assert!(rest.is_empty());
         },
     );
+}
+
+/// Many sorted files, some of whose lines are as long as the plan allows, and one as a stream: at once, and by way of
+/// runs where memory is short.
+#[test]
+fn sorted_files_are_merged_within_the_limit() {
+    let scratch = Scratch::new("memory-merge");
+    let here = scratch.path.display().to_string();
+    let count = 150;
+    for number in 0..count {
+        let (mut state, mut lines) = (number, Vec::new());
+        for at in 0..4000_u64 {
+            let mut line = vec![
+                0;
+                if at % 400 == number % 400 {
+                    15_000
+                } else {
+                    150
+                }
+            ];
+            random(&mut state, &mut line);
+            line.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
+            line.push(b'\n');
+            lines.push(line);
+        }
+        lines.sort();
+        std::fs::write(scratch.path(&format!("in{number}")), lines.concat()).unwrap();
+    }
+    let wanted = Command::new("bash")
+        .args(["-c", &format!("LC_ALL=C sort -m {here}/in* | sha256sum")])
+        .output()
+        .unwrap();
+    for (limit, runs) in [(30 * MIB, true), (256 * MIB, false)] {
+        let allowed = limit + limit / 20 + 64 * MIB;
+        let group = Group::new(&format!("merge-{limit}"), allowed);
+        let enter = group.as_ref().map_or_else(|_| String::new(), Group::enter);
+        let line = format!(
+            "{enter}exec {} merge --memory {limit} -T {here} -o {here}/out --verify --report {here}/report \
+             {here}/in[1-9]* - < <(cat {here}/in0)",
+            program().display()
+        );
+        let output = Command::new("bash").args(["-c", &line]).output().unwrap();
+        let said = stderr(&output);
+        println!("{said}");
+        assert_eq!(output.status.code(), Some(0), "{limit}: {said}");
+        let report = std::fs::read_to_string(scratch.path("report")).unwrap();
+        assert_eq!(
+            number(&report, "merge_extra").unwrap() > 0,
+            runs,
+            "{limit}: {said}"
+        );
+        let resident = number(&report, "resident_bytes_peak").unwrap();
+        assert!(
+            resident <= allowed,
+            "{limit}: {resident} bytes were resident"
+        );
+        let sum = Command::new("bash")
+            .args(["-c", &format!("cat {here}/out | sha256sum")])
+            .output()
+            .unwrap();
+        assert_eq!(sum.stdout, wanted.stdout, "{limit}");
+    }
 }

@@ -2,15 +2,20 @@
 
 mod changing;
 mod errors;
+mod gnu;
+mod header;
 mod killed;
 mod kv;
 mod local;
+mod many;
 mod order;
+pub mod packed;
 mod parts;
 mod places;
+mod planned;
 mod progress;
 mod right;
-mod space;
+pub mod space;
 mod temps;
 mod trace;
 mod until;
@@ -206,5 +211,7 @@ pub fn sorted(input: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The same without a word on threads.
+pub const LITTLE_MEMORY: &str = "--memory 40MiB";
 /// The least memory in which one thread sorts lines, with some to spare.
 pub const LITTLE: &str = "--memory 40MiB --threads 1";

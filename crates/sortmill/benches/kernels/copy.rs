@@ -112,7 +112,7 @@ fn put_all(chunks: &Chunks, table: &Table, blocks: &mut [Option<Open>], watch: &
     }
     for number in 0..chunks.count() {
         let batch = chunks.warm_batch(number);
-        partition(&order, table, &batch, &mut scratch);
+        partition(&order, table, &batch, &mut scratch, |_| true);
         watch.time(|| {
             for (slot, open) in blocks.iter_mut().enumerate() {
                 let range = scratch.rows_of(slot);
@@ -141,7 +141,7 @@ fn copy_all(state: &mut State, table: &Table, copy: Copy, watch: &mut Watch) -> 
     }
     for number in 0..state.chunks.count() {
         let batch = state.chunks.warm_batch(number);
-        partition(&order, table, &batch, &mut scratch);
+        partition(&order, table, &batch, &mut scratch, |_| true);
         watch.time(|| {
             for (slot, (buffer, used)) in state.plain.iter_mut().enumerate() {
                 let range = scratch.rows_of(slot);
@@ -167,7 +167,7 @@ fn ahead<const AHEAD: usize>(batch: &Batch<'_>, rows: &[u32], into: &mut [u8]) {
         if AHEAD > 0
             && let Some(&later) = rows.get(index + AHEAD)
         {
-            let from = batch.offsets[later as usize] as usize;
+            let from = batch.offsets.range(later as usize).start;
             kernel::prefetch(batch.bytes, from, batch.record(later as usize).len());
         }
         let record = batch.record(row as usize);
@@ -181,7 +181,7 @@ fn inlined(batch: &Batch<'_>, rows: &[u32], into: &mut [u8]) {
     let mut at = 0;
     for (index, &row) in rows.iter().enumerate() {
         if let Some(&later) = rows.get(index + 12) {
-            let from = batch.offsets[later as usize] as usize;
+            let from = batch.offsets.range(later as usize).start;
             kernel::prefetch(batch.bytes, from, batch.record(later as usize).len());
         }
         let record = batch.record(row as usize);
@@ -211,7 +211,7 @@ fn streamed(batch: &Batch<'_>, rows: &[u32], into: &mut [u8]) {
     let (mut filled, mut at) = (0, 0);
     for (index, &row) in rows.iter().enumerate() {
         if let Some(&later) = rows.get(index + 12) {
-            let from = batch.offsets[later as usize] as usize;
+            let from = batch.offsets.range(later as usize).start;
             kernel::prefetch(batch.bytes, from, batch.record(later as usize).len());
         }
         let record = batch.record(row as usize);

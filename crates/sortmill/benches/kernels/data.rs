@@ -1,6 +1,6 @@
 //! What the loops work on: chunks, tables and partitions, in the memory the engine takes them from.
 
-use sortmill::batch::Batch;
+use sortmill::batch::{Batch, Offsets};
 use sortmill::block::Open;
 use sortmill::fingerprint::Fingerprint;
 use sortmill::gen_records::{Alphabet, KEY_BYTES, RECORD_BYTES, Records};
@@ -49,7 +49,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
 /// Chunks of binary records in huge pages, more than the caches hold.
 pub struct Chunks {
     buffers: Vec<Buffer>,
-    offsets: Vec<u32>,
+    records_each: usize,
 }
 
 impl Chunks {
@@ -70,10 +70,9 @@ impl Chunks {
                 buffer
             })
             .collect();
-        let offsets = (0..=records).map(|record| (record * RECORD_BYTES) as u32);
         Self {
             buffers,
-            offsets: offsets.collect(),
+            records_each: records,
         }
     }
 
@@ -84,7 +83,7 @@ impl Chunks {
 
     /// Records in all.
     pub fn records(&self) -> usize {
-        self.count() * (self.offsets.len() - 1)
+        self.count() * self.records_each
     }
 
     /// Bytes of records in all.
@@ -94,7 +93,7 @@ impl Chunks {
 
     /// The bytes of one.
     pub fn chunk(&self, number: usize) -> &[u8] {
-        &self.buffers[number][..*self.offsets.last().expect("an end") as usize]
+        &self.buffers[number][..self.records_each * RECORD_BYTES]
     }
 
     /// The records of one.
@@ -102,7 +101,11 @@ impl Chunks {
         Batch {
             chunk: number as u64,
             bytes: self.chunk(number),
-            offsets: &self.offsets,
+            offsets: Offsets::Every {
+                from: 0,
+                bytes: RECORD_BYTES as u32,
+                count: self.records_each as u32,
+            },
             fingerprint: Fingerprint::default(),
         }
     }
@@ -181,7 +184,7 @@ impl Partitions {
             let batch = Batch {
                 chunk,
                 bytes: &slab,
-                offsets: &offsets,
+                offsets: Offsets::Each(&offsets),
                 fingerprint: Fingerprint::default(),
             };
             let rows: Vec<u32> = (0..batch.len() as u32).collect();

@@ -79,7 +79,7 @@ pub fn partition_batches(bench: &Bench) {
                 let mut sum = 0;
                 for number in 0..chunks.count() {
                     let batch = chunks.warm_batch(number);
-                    watch.time(|| partition(&order, &table, &batch, &mut scratch));
+                    watch.time(|| partition(&order, &table, &batch, &mut scratch, |_| true));
                     let (rows, _) = scratch.rows_and_spare();
                     sum ^= hash(rows.iter().map(|&row| u64::from(row)));
                 }

@@ -1,7 +1,7 @@
 //! A loaded partition to entries, and sorted entries to output: the two passes over its records.
 
 use sortmill::io::{Host, Pool, RingKind};
-use sortmill::metrics::Meter;
+use sortmill::metrics::{Meter, Stage};
 use sortmill::order::Order;
 use sortmill::queue::{Queue, Stop};
 use sortmill::stage::kernel::{self, Entry};
@@ -173,6 +173,7 @@ fn to_sink(state: &mut State, order: &Order, way: Way, watch: &mut Watch) -> u64
             pool: &state.pool,
             blocks: &state.blocks,
             seams: &seams,
+            stage: Stage::Reduce,
             total: Some(load.bytes),
             stop: &state.stop,
         };

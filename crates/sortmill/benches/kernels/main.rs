@@ -18,6 +18,7 @@ mod data;
 mod distribute;
 mod find;
 mod gather;
+mod keys;
 mod sort;
 mod streaming;
 mod timing;
@@ -31,6 +32,7 @@ fn main() {
     }
     let bench = Bench::from_args(std::env::args().skip(1));
     distribute::fingerprints(&bench);
+    keys::first_words(&bench);
     find::find_partition(&bench);
     find::partition_batches(&bench);
     copy::into_blocks(&bench);

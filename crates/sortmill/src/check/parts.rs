@@ -56,6 +56,8 @@ pub fn check_parts(
     let manifest = Manifest::read(os, folder)?;
     let check = Check {
         keys: manifest.keys.clone(),
+        line_order: manifest.line_order.clone(),
+        unique: manifest.unique,
         threads,
         ..Check::new(Vec::new(), manifest.format)
     };
@@ -90,12 +92,14 @@ pub fn check_parts(
             pool: &pool,
             fingerprint_key: manifest.fingerprint_key,
             checksum: true,
+            first_only: false,
             progress: None,
             told: &|error| Error {
                 hint: None,
                 ..error
             },
             head_bytes: None,
+            header_lines: 0,
         }
         .run(row)?;
         for (part, own) in sound.iter().zip(row.inputs.iter().flatten()) {
@@ -151,6 +155,8 @@ fn open(os: &dyn Os, folder: &Path, part: &Part) -> Result<std::result::Result<S
     Ok(Ok(Source {
         file: Arc::new(file),
         meta,
+        codec: None,
+        ahead: Vec::new(),
     }))
 }
 
@@ -192,9 +198,11 @@ pub fn verify_parts(
             pool: &shared.chunk_pool,
             fingerprint_key: shared.number,
             checksum: false,
+            first_only: false,
             progress: shared.job.progress.as_deref(),
             told: &|error| told_of_output(error, target),
             head_bytes: verified_head_bytes(plan),
+            header_lines: 0,
         }
         .run(row)?;
         for (at, own) in row.inputs.iter().flatten().enumerate() {

@@ -18,8 +18,8 @@ use crate::manifest;
 use crate::order::Order;
 use crate::summary::Summary;
 
-/// A record whose key is less than that of the record before it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A record whose key is less than that of the record before it, or the same where there may be one only.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Break {
     /// Its number in the whole row, from 0.
     pub record: u64,
@@ -27,6 +27,8 @@ pub struct Break {
     pub input: usize,
     /// Where it begins in that input, in bytes.
     pub offset: u64,
+    /// The whole record.
+    pub text: Vec<u8>,
 }
 
 /// What is known of all chunks so far.
@@ -38,12 +40,14 @@ pub struct Row {
     pub checksum: u128,
     /// Records with the same key as the one before.
     pub duplicates: u64,
-    /// Records with a lesser key than the one before.
+    /// Records with a lesser key than the one before, or with the same one where there may be one only.
     pub unordered: u64,
     /// The first of those.
     pub first_unordered: Option<Break>,
     /// The same as the benchmark's validator tells it, where it could read the records.
     pub summary: Option<Summary>,
+    /// The first lines, which are no records, of the first input that has any.
+    pub header: Vec<u8>,
     /// The same of each input by itself, if that was asked for.
     pub inputs: Option<Vec<OfInput>>,
     last_key: Vec<u8>,
@@ -81,17 +85,14 @@ impl Row {
                 None => order.compare_with_key(seen.first, &self.last_key),
                 Some(cut) => head(order.plain_key(seen.first), cut).cmp(head(&self.last_key, cut)),
             };
-            match compared {
-                Ordering::Greater => {}
-                Ordering::Equal => self.duplicates += 1,
-                Ordering::Less => {
-                    self.unordered += 1;
-                    self.note_break(before, input, seen.offset);
-                }
+            self.duplicates += u64::from(compared.is_eq());
+            if compared.is_lt() || (compared.is_eq() && order.is_unique()) {
+                self.unordered += 1;
+                self.note_break(before, input, seen.offset, seen.first);
             }
         }
-        if let Some((index, offset)) = seen.first_unordered {
-            self.note_break(before + index, input, offset);
+        if let Some((index, offset, text)) = seen.first_unordered {
+            self.note_break(before + index, input, offset, text);
         }
         self.duplicates += seen.duplicates;
         self.unordered += seen.unordered;
@@ -112,11 +113,12 @@ impl Row {
         }
     }
 
-    fn note_break(&mut self, record: u64, input: usize, offset: u64) {
-        self.first_unordered.get_or_insert(Break {
+    fn note_break(&mut self, record: u64, input: usize, offset: u64, text: &[u8]) {
+        self.first_unordered.get_or_insert_with(|| Break {
             record,
             input,
             offset,
+            text: text.to_vec(),
         });
     }
 }
@@ -127,8 +129,8 @@ pub struct Seen<'a> {
     checksum: u128,
     duplicates: u64,
     unordered: u64,
-    /// Index in the chunk and offset in the input.
-    first_unordered: Option<(u64, u64)>,
+    /// Index in the chunk, offset in the input, and the record.
+    first_unordered: Option<(u64, u64, &'a [u8])>,
     /// Where the first record begins in its input.
     offset: u64,
     first: &'a [u8],
@@ -212,15 +214,12 @@ impl<'a> Seen<'a> {
                 }
             });
             self.last_cut = None;
-            match compared {
-                Ordering::Less => {}
-                Ordering::Equal => self.duplicates += 1,
-                Ordering::Greater => {
-                    let Fingerprint { records, bytes, .. } = self.fingerprint;
-                    self.unordered += 1;
-                    self.first_unordered
-                        .get_or_insert((records, self.offset + bytes));
-                }
+            self.duplicates += u64::from(compared.is_eq());
+            if compared.is_gt() || (compared.is_eq() && order.is_unique()) {
+                let Fingerprint { records, bytes, .. } = self.fingerprint;
+                self.unordered += 1;
+                self.first_unordered
+                    .get_or_insert((records, self.offset + bytes, record));
             }
         }
         self.fingerprint.add(record, key);
@@ -236,7 +235,7 @@ impl<'a> Seen<'a> {
         Summary {
             first_unordered: self
                 .first_unordered
-                .map_or(0, |(index, _)| u128::from(index)),
+                .map_or(0, |(index, ..)| u128::from(index)),
             unordered_count: u128::from(self.unordered),
             record_count: u128::from(self.fingerprint.records),
             duplicate_count: u128::from(self.duplicates),

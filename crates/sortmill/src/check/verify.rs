@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use sortmill_io::Access;
+use sortmill_io::codec::Sniffed;
 use sortmill_io::sync::Arc;
 
 use super::Walk;
@@ -24,12 +25,20 @@ const DOING: &str = "reading the output again";
 /// holds it against what was written. Its memory is the job's chunk buffers, which must all be free.
 ///
 /// Of keys of more than 1 MiB that begin alike the order is not compared again; the fingerprint covers all bytes.
-/// A reduce function's records have an order of its own, so of them only the fingerprint is compared.
+/// A reduce function's records have an order of its own, so of them only the fingerprint is compared. `breaks` is how
+/// many records were written that sort before the one before them: none, but where inputs are merged that are not in
+/// order.
 ///
 /// # Errors
 /// [`ErrorKind::Corrupt`] that names the output, and the place if its order is broken, when it did not come
-/// back as `written`; else the system's.
-pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint) -> Result<()> {
+/// back as `written`, behind `header`; else the system's.
+pub fn verify(
+    job: &Job,
+    shared: &Shared<'_>,
+    path: &Path,
+    (header, written): (&[u8], &Fingerprint),
+    breaks: u64,
+) -> Result<()> {
     let Shared { os, plan, .. } = *shared;
     // The temporary name goes with the error, so it is told under the one that was asked for.
     let name = match &job.output {
@@ -42,6 +51,8 @@ pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint
     let sources = [Source {
         file: Arc::new(file),
         meta,
+        codec: job.compress.map(|compress| Sniffed::of(compress.codec)),
+        ahead: Vec::new(),
     }];
     let row = Walk {
         os,
@@ -52,13 +63,29 @@ pub fn verify(job: &Job, shared: &Shared<'_>, path: &Path, written: &Fingerprint
         pool: &shared.chunk_pool,
         fingerprint_key: shared.number,
         checksum: false,
+        first_only: false,
         told: &|error| told_of_output(error, name),
         head_bytes: verified_head_bytes(plan),
+        // An input that ended within its heading left less of it.
+        header_lines: memchr::memchr_iter(plan.order.delimiter(), header).count() as u64,
     }
     .run(Row::default())?;
-    if let (Some(found), None) = (row.first_unordered, &job.reduce) {
-        let what = format!("record {} sorts before the one before it", found.record);
-        return Err(came_back_wrong(&what, name).offset(found.offset));
+    if row.header != header {
+        return Err(came_back_wrong("its first lines differ", name).offset(0));
+    }
+    match (row.first_unordered, &job.reduce) {
+        (Some(found), None) if breaks == 0 => {
+            let what = format!("record {} sorts before the one before it", found.record);
+            return Err(came_back_wrong(&what, name).offset(found.offset));
+        }
+        (_, None) if row.unordered != breaks => {
+            let what = format!(
+                "{} records sort before the one before them, and {breaks} did",
+                row.unordered
+            );
+            return Err(came_back_wrong(&what, name));
+        }
+        _ => {}
     }
     if row.fingerprint == *written {
         return Ok(());

@@ -12,7 +12,7 @@ use sortmill_io::sync::lock;
 use super::Partitions;
 use crate::block::Open;
 use crate::error::Result;
-use crate::long::{Long, Longs, Stub, Summed, Summing, Whole, short_of_fixed};
+use crate::long::{Long, Longs, Stub, Summed, Summing, Whole, short_of_fixed, short_of_line};
 use crate::metrics::{Meter, Stage};
 use crate::order::Format;
 
@@ -38,8 +38,11 @@ impl Partitions<'_> {
         let order = &self.plan.order;
         let summed = match order.format() {
             Format::Fixed(_) => short_of_fixed(order, record, self.plan.head_bytes),
-            format => {
-                let mut summing = Summing::new(format, self.plan.head_bytes, self.job);
+            Format::Lines if order.key_from().is_none() => {
+                short_of_line(order, record, self.plan.head_bytes)
+            }
+            Format::Lines | Format::Kv => {
+                let mut summing = Summing::new(order, self.plan.head_bytes, self.job);
                 summing.add(record);
                 summing.end()
             }
@@ -163,7 +166,7 @@ impl Longs for BodyLongs<'_> {
 
     fn append(&mut self, part: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         let Partitions { plan, job, .. } = *self.partitions;
-        let begin = || Summing::new(plan.order.format(), plan.head_bytes, job);
+        let begin = || Summing::new(&plan.order, plan.head_bytes, job);
         self.summing.get_or_insert_with(begin).add(part);
         self.partitions
             .fill(&mut self.filling, part, Stage::Read, meter)

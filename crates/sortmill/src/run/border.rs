@@ -3,8 +3,8 @@
 #[cfg(not(feature = "tamper"))]
 mod chosen {
     use crate::batch::Batch;
+    use crate::error::Result;
     use crate::job::Job;
-    use crate::order::Format;
     use crate::stage::sort::Framed;
     use crate::tamper::Border;
 
@@ -14,8 +14,17 @@ mod chosen {
     }
 
     #[inline(always)]
-    pub fn blocks<'a>(_job: &Job, _format: Format, blocks: Vec<Framed<'a>>) -> Vec<Framed<'a>> {
+    pub fn blocks<'a>(_job: &Job, blocks: Vec<Framed<'a>>) -> Vec<Framed<'a>> {
         blocks
+    }
+
+    #[inline(always)]
+    pub fn merged(
+        _job: &Job,
+        record: &[u8],
+        mut put: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        put(record)
     }
 
     #[inline(always)]
@@ -31,9 +40,9 @@ mod chosen {
 mod chosen {
     use sortmill_io::frame::{HEADER_BYTES, Segment};
 
-    use crate::batch::Batch;
+    use crate::batch::{Batch, Offsets};
+    use crate::error::Result;
     use crate::job::Job;
-    use crate::order::{Format, Order};
     use crate::stage::sort::Framed;
     use crate::tamper::Border;
 
@@ -56,17 +65,17 @@ mod chosen {
         }
         Batch {
             bytes: leak(bytes),
-            offsets: leak(offsets),
+            offsets: Offsets::Each(leak(offsets)),
             ..batch
         }
     }
 
     /// Takes each block's records out of their segments and puts them back into one.
-    pub fn blocks<'a>(job: &Job, format: Format, mut blocks: Vec<Framed<'a>>) -> Vec<Framed<'a>> {
+    pub fn blocks<'a>(job: &Job, mut blocks: Vec<Framed<'a>>) -> Vec<Framed<'a>> {
         let Some(tamper) = &job.tamper else {
             return blocks;
         };
-        let order = Order::new(format, &job.keys).expect("the job runs");
+        let order = job.order().expect("the job runs");
         for block in &mut blocks {
             let end = HEADER_BYTES + block.header.payload_bytes as usize;
             let mut at = HEADER_BYTES;
@@ -110,6 +119,20 @@ mod chosen {
             block.bytes = leak(made);
         }
         blocks
+    }
+
+    /// One record at a time.
+    pub fn merged(
+        job: &Job,
+        record: &[u8],
+        mut put: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(tamper) = &job.tamper else {
+            return put(record);
+        };
+        let mut records = vec![record.to_vec()];
+        tamper(Border::Reduce, &mut records);
+        records.iter().try_for_each(|record| put(record))
     }
 
     pub fn sorted<'a>(

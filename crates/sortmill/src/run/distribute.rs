@@ -20,6 +20,7 @@ use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Format;
 use crate::partitions::{BodyLongs, Counts, Partitions, SpillBlock, Unit};
 use crate::queue::{Queue, Stop, StopOnPanic};
+use crate::repeats::Repeats;
 use crate::stage::cut::cut;
 use crate::stage::map::map;
 use crate::stage::partition::{Scratch, partition};
@@ -45,6 +46,8 @@ pub struct Distributed {
     pub input: Fingerprint,
     /// What was put into partitions: the same, unless a map function made other records.
     pub fingerprint: Fingerprint,
+    /// Repeats among that which were dropped at once.
+    pub dropped: Fingerprint,
     /// Evictions and divisions.
     pub counts: Counts,
     pub metrics: Metrics,
@@ -57,6 +60,8 @@ pub struct Seen {
     pub input: Fingerprint,
     /// What became of that.
     mapped: Fingerprint,
+    /// Repeats among it that were put into no partition.
+    dropped: Fingerprint,
 }
 
 /// Distributes all inputs, at the boundaries that a sample says: one that was `drawn` before, or one that is drawn
@@ -92,6 +97,7 @@ pub fn distribute(
         stop: shared.stop,
         as_of_start: shared.job.as_of_start,
         skip_bad: shared.job.skip_bad,
+        header_lines: shared.job.header_lines,
         side_by_side: true,
         share: exchange.map(|exchange| exchange.share.clone()),
         longs: &mut *longs,
@@ -125,6 +131,7 @@ pub fn distribute(
         sample_ns: sampled.1,
         input: round.input,
         fingerprint: round.fingerprint,
+        dropped: round.dropped,
         counts,
         metrics: round.metrics,
     })
@@ -179,8 +186,9 @@ pub struct Round<T> {
     pub read: ReadTotals,
     /// What was cut out.
     pub input: Fingerprint,
-    /// What was put into partitions.
+    /// What was to be put into partitions, and repeats among it that were put into none.
     pub fingerprint: Fingerprint,
+    pub dropped: Fingerprint,
     pub metrics: Metrics,
     /// What the round was ended with.
     pub ended: T,
@@ -206,7 +214,7 @@ pub fn round<T>(
             let mut meter = shared.meter("read", &[Stage::Read], began_ns);
             let result = guarded(stop, || match reads {
                 Reads::InOrder(reader) => read(reader, &mut meter),
-                Reads::Apart(reader, parts) => read_apart(&reader, parts, &mut meter),
+                Reads::Apart(reader, parts) => read_apart(reader, parts, &mut meter),
             });
             result.map(|totals| (totals, meter.finish(Stage::Read)))
         });
@@ -279,6 +287,7 @@ pub fn round<T>(
         metrics.merge(&meter.until(end_ns));
         seen.input.merge(&one.input);
         seen.mapped.merge(&one.mapped);
+        seen.dropped.merge(&one.dropped);
     }
     // What went to other nodes is theirs, and what came from them is ours.
     let sent = exchanged.sent.expect("no error was seen");
@@ -300,6 +309,7 @@ pub fn round<T>(
         read,
         input: seen.input,
         fingerprint,
+        dropped: seen.dropped,
         metrics,
         ended: ended.expect("no error was seen"),
     })
@@ -336,7 +346,7 @@ fn work(
     meter: &mut Meter<'_>,
 ) -> Result<Seen> {
     let table = partitions.table();
-    let mut worker = Worker::new(shared, partitions, exchange, Stage::Cut);
+    let mut worker = Worker::new(shared, partitions, exchange, Stage::Cut)?;
     worker.origins = origins;
     loop {
         let chunk = chunks.pop();
@@ -354,17 +364,17 @@ fn work(
         let number = chunk.number;
         match &chunk.long {
             Some(Long::Whole(record)) => {
-                let from = (number, Some(&chunk));
+                let from = (number, Some((&chunk, record.len())));
                 worker.records(table.as_deref(), from, record, 0, meter)?;
             }
             Some(Long::Body(body, summed)) => {
-                worker.long(table.as_deref(), number, *body, summed, meter)?;
+                worker.long(table.as_deref(), &chunk, *body, summed, meter)?;
             }
             Some(Long::Passed(_)) | None => {}
         }
         let bytes = &chunk.buffer[..chunk.records.end];
         let at = chunk.records.start;
-        let from = (number, Some(&chunk));
+        let from = (number, Some((&chunk, at)));
         worker.records(table.as_deref(), from, bytes, at, meter)?;
     }
 }
@@ -382,6 +392,8 @@ pub struct Worker<'a> {
     offsets: Vec<u32>,
     scratch: Scratch,
     made: Records,
+    /// The records it has seen lately, where repeats are dropped.
+    repeats: Option<Repeats>,
     /// What it has seen.
     pub seen: Seen,
 }
@@ -389,13 +401,16 @@ pub struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// One that has not seen anything and whose cutting counts as `cuts`. Without an `exchange`, records of other nodes
     /// are an error.
+    ///
+    /// # Errors
+    /// When there is no memory to map.
     pub fn new(
         shared: &'a Shared<'_>,
         partitions: &'a Partitions<'_>,
         exchange: Option<&'a Exchange<'_>>,
         cuts: Stage,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        Ok(Self {
             shared,
             partitions,
             origins: None,
@@ -403,16 +418,17 @@ impl<'a> Worker<'a> {
             cuts,
             offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
             scratch: Scratch::default(),
-            made: Records::new(shared.job.format, shared.plan.mapped_bytes_max),
+            made: Records::new(shared.plan.order.clone(), shared.plan.mapped_bytes_max),
+            repeats: shared.plan.lately.map(Repeats::new).transpose()?,
             seen: Seen::default(),
-        }
+        })
     }
 
-    /// Distributes a record that the reader put into a body.
+    /// Distributes a record that the reader put into a body, the first of a chunk.
     fn long(
         &mut self,
         table: Option<&Table>,
-        chunk: u64,
+        chunk: &Chunk,
         body: u32,
         summed: &Summed,
         meter: &mut Meter<'_>,
@@ -427,29 +443,42 @@ impl<'a> Worker<'a> {
         self.seen.mapped.merge(&one);
         count(meter, Stage::Map, &one, &one);
         let (order, short) = (&self.shared.plan.order, &summed.short);
-        let slot = table.slot(order, short, order.word(short, 0), chunk, &mut Vec::new());
+        let number = chunk.number;
+        let by_key = || table.slot(order, short, order.word(short, 0), number, &mut Vec::new());
+        let slot = match chunk.goes {
+            Goes::AllToSlot(slot) => slot,
+            Goes::ByKey | Goes::OnlySlot(_) => by_key(),
+        };
+        if matches!(chunk.goes, Goes::OnlySlot(only) if only != slot) {
+            drop(self.partitions.bodies().take(body));
+            return Ok(());
+        }
+        if let Some(origins) = self.origins {
+            let from = chunk.offset - summed.bytes;
+            origins.note(slot, chunk, from..chunk.offset);
+        }
         let (_, spare) = self.scratch.rows_and_spare();
         let stub = summed.stub(body);
         self.partitions
-            .append_stub(table.owner(slot), chunk, &stub, spare, meter)?;
+            .append_stub(table.owner(slot), number, &stub, spare, meter)?;
         count(meter, Stage::Partition, &one, &one);
         meter.lap(Stage::Partition, State::Work);
         Ok(())
     }
 
     /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only. They are of
-    /// chunk `number`, which is given where this process read it.
+    /// chunk `number`, which is given where this process read it, with the index in `bytes` of what stands at its offset.
     pub fn records(
         &mut self,
         table: Option<&Table>,
-        (number, chunk): (u64, Option<&Chunk>),
+        (number, chunk): (u64, Option<(&Chunk, usize)>),
         bytes: &[u8],
         mut from: usize,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let plan = self.shared.plan;
         let key = self.shared.number;
-        let goes = chunk.map_or(Goes::ByKey, |chunk| chunk.goes);
+        let goes = chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes);
         while from < bytes.len() {
             let batch = cut(
                 &plan.order,
@@ -460,7 +489,7 @@ impl<'a> Worker<'a> {
                 plan.batch_records_max,
                 key,
             );
-            from = *batch.offsets.last().expect("a batch has an end") as usize;
+            from = batch.offsets.end();
             let cut_out = batch.fingerprint;
             self.seen.input.merge(&cut_out);
             if self.cuts == Stage::Cut {
@@ -476,12 +505,24 @@ impl<'a> Worker<'a> {
                 meter.lap(Stage::Map, State::Work);
             }
             let batch = border::batch(self.shared.job, Border::Partition, batch);
+            let mut dropped = Fingerprint::default();
             match goes {
                 Goes::AllToSlot(slot) => {
                     append_all(self.partitions, slot, &batch, &mut self.scratch, meter)?;
                 }
                 Goes::OnlySlot(_) | Goes::ByKey => {
-                    partition(&plan.order, table, &batch, &mut self.scratch);
+                    match &mut self.repeats {
+                        None => partition(&plan.order, table, &batch, &mut self.scratch, |_| true),
+                        Some(repeats) => {
+                            partition(&plan.order, table, &batch, &mut self.scratch, |record| {
+                                let is_repeat = repeats.is_repeat(&plan.order, record, number, key);
+                                if is_repeat {
+                                    dropped.add(record, key);
+                                }
+                                !is_repeat
+                            });
+                        }
+                    }
                     let to = To {
                         shared: self.shared,
                         partitions: self.partitions,
@@ -494,12 +535,13 @@ impl<'a> Worker<'a> {
                     to.append(&batch, &mut self.scratch, meter)?;
                 }
             }
-            count(
-                meter,
-                Stage::Partition,
-                &batch.fingerprint,
-                &batch.fingerprint,
-            );
+            self.partitions.passed(dropped.bytes);
+            self.seen.dropped.merge(&dropped);
+            // Not the batch's without those: a planted fault may have altered these.
+            let mut kept = batch.fingerprint;
+            kept.records = kept.records.saturating_sub(dropped.records);
+            kept.bytes = kept.bytes.saturating_sub(dropped.bytes);
+            count(meter, Stage::Partition, &batch.fingerprint, &kept);
             meter.lap(Stage::Partition, State::Work);
         }
         Ok(())
@@ -521,8 +563,8 @@ struct To<'a> {
     origins: Option<&'a Origins>,
     exchange: Option<&'a Exchange<'a>>,
     table: &'a Table,
-    /// Where this process read it.
-    chunk: Option<&'a Chunk>,
+    /// Where this process read it, and the index in the batch of what stands at its offset.
+    chunk: Option<(&'a Chunk, usize)>,
     goes: Goes,
 }
 
@@ -554,8 +596,12 @@ impl To<'_> {
                 exchange.put(node, self.shared, batch, rows, meter)?;
                 continue;
             }
-            if let (Some(origins), Some(chunk)) = (self.origins, self.chunk) {
-                origins.note(slot, chunk, batch, rows);
+            if let (Some(origins), Some((chunk, zero))) = (self.origins, self.chunk) {
+                let [first, last] = [rows[0], rows[rows.len() - 1]];
+                let [first, last] = [first, last].map(|row| batch.offsets.range(row as usize));
+                // What a chunk begins with may lie before `zero`.
+                let place = |at: usize| chunk.offset + at as u64 - zero as u64;
+                origins.note(slot, chunk, place(first.start)..place(last.end));
             }
             let too_large = self.partitions.append(owner, batch, rows, spare, meter)?;
             if too_large {

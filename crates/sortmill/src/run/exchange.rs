@@ -179,7 +179,7 @@ fn receive_all(
         stop: shared.stop,
     };
     let table = partitions.table();
-    let mut worker = Worker::new(shared, partitions, None, Stage::Receive);
+    let mut worker = Worker::new(shared, partitions, None, Stage::Receive)?;
     let take = |pool: &Pool| -> Buffer { pool.take().expect("it is for nobody else") };
     let (mut frame, mut long) = (take(&other.frame), Fragments::new(take(&other.long)));
     let sent = receive(

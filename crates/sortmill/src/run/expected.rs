@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::metrics::Stage;
 use crate::partitions::{Block, Unit, Whereabouts};
 use crate::plan::Plan;
-use crate::progress::Phase;
+use crate::progress::{Phase, Work};
 use crate::spread::TempFolder;
 use crate::stage::read::Source;
 use crate::stage::write::Target;
@@ -24,6 +24,15 @@ pub fn enter(job: &Job, phase: Phase, os: &dyn Os) {
     if let Some(progress) = &job.progress {
         progress.enter(phase, os);
     }
+}
+
+/// The job begins to read what it works on.
+pub fn first_phase(job: &Job, os: &dyn Os) {
+    let phase = match job.merge {
+        Some(_) => Phase::Merge,
+        None => Phase::Distribute,
+    };
+    enter(job, phase, os);
 }
 
 /// Begins the progress of a job with what its plan foresees.
@@ -39,12 +48,30 @@ pub fn before(
         return;
     };
     progress.lies_on(disk(job, os, sources, output, temps));
+    if plan.merging.is_some() {
+        let with_runs = |bytes: Option<u64>| Some(bytes? + plan.temp_bytes?);
+        let output_bytes = plan.input_bytes.filter(|_| job.keeps_records());
+        let written = with_runs(output_bytes.map(align_up));
+        progress.expect(Phase::Merge, with_runs(plan.input_bytes), written);
+        if plan.verify {
+            progress.expect(Phase::Verify, plan.input_bytes, Some(0));
+        }
+        progress.enter(Phase::Prepare, os);
+        return;
+    }
+    // What functions and codecs cost nobody knows, and nodes tell of no work.
+    let is_plain = job.compress.is_none() && plan.stored_bytes.is_none();
+    let is_known = is_plain && job.map.is_none() && job.reduce.is_none() && job.on.is_none();
+    let record_bytes = plan.record_bytes_mean.max(1) as f64;
+    let work = is_known.then(|| Work::new(plan.worker_count as u64, record_bytes));
+    progress.works(work);
     // What a function makes of the records is not known before.
     let mapped = |bytes: Option<u64>| bytes.filter(|_| job.map.is_none());
-    let reduced = |bytes: Option<u64>| mapped(bytes).filter(|_| job.reduce.is_none());
+    let reduced = |bytes: Option<u64>| bytes.filter(|_| job.keeps_records());
     let nodes = u64::from(plan.node_count());
     let spilled = mapped(plan.temp_bytes).map(|bytes| bytes * nodes);
-    progress.expect(Phase::Distribute, plan.input_bytes, spilled);
+    let input = plan.input_bytes.or(plan.stored_bytes);
+    progress.expect(Phase::Distribute, input, spilled);
     if job.reaches(Stage::Load) {
         let written = match output {
             Where::NewFile(_) => reduced(plan.input_bytes).map(align_up),
@@ -107,7 +134,8 @@ pub fn sort(
     }
     let merges = shared.job.reaches(Stage::Merge);
     let written = match target {
-        Some(_) if shared.job.reduce.is_some() => None,
+        Some(_) if shared.job.reduce.is_some() || shared.job.is_unique() => None,
+        Some(_) if shared.job.compress.is_some() => None,
         Some(Target::File(..)) => Some(align_up(bytes)),
         // Each part is padded to whole blocks, which hardly counts.
         Some(Target::Stream(_) | Target::Parts(_)) => Some(bytes),

@@ -51,7 +51,10 @@ pub fn check_files(sources: &[Source], output: &Where) -> Result<()> {
         .iter()
         .find(|source| source.extent() == Extent::Stream)
     {
-        let cause = "--on reads files that have a name and a length, and this is a stream";
+        let cause = match stream.codec {
+            None => "--on reads files that have a name and a length, and this is a stream",
+            Some(_) => "--on reads files whose length is known, and this one is compressed",
+        };
         return refuse(&stream.file.path, cause);
     }
     match output {
@@ -119,7 +122,7 @@ pub fn sort(on: &On, job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
     uncommitted.finish(new_file, &file, sums.written.bytes)?;
     if plan.verify {
         expected::verify(job, os, sums.written.bytes);
-        crate::check::verify(job, &shared, &file.path, &sums.written)?;
+        crate::check::verify(job, &shared, &file.path, (&[], &sums.written), 0)?;
     }
     uncommitted.commit(stop)?;
     temps.remove();

@@ -33,7 +33,11 @@ pub fn gather_long(
         let record = item(at);
         if at > 0 {
             let compared = item(at - 1).compare_heads(&phase.order, head_bytes, &record);
-            let compared = compared.map(|told| told.then(ordinal(at - 1).cmp(&ordinal(at))));
+            let by_place = match phase.order.is_unique() {
+                true => Ordering::Equal,
+                false => ordinal(at - 1).cmp(&ordinal(at)),
+            };
+            let compared = compared.map(|told| told.then(by_place));
             if !compared.is_none_or(Ordering::is_lt) {
                 return Err(out_of_order());
             }

@@ -1,15 +1,20 @@
 //! The way of a record, joined: the only module that names two stages.
 //!
 //! *read, cut, map, partition, spill* in [`distribute`]; *load, sort, merge, reduce, write* in
-//! [`sorting`]. All threads are joined before [`sort`] returns; the first error wins.
+//! [`sorting`]; inputs that are sorted already take one step, [`merge_inputs`]. All threads are joined before [`sort`]
+//! returns; the first error wins.
 
 mod border;
+mod compress;
 mod distribute;
 mod exchange;
 mod expected;
+mod first;
+mod guess;
 mod judge;
 mod local;
 mod long;
+mod merge_inputs;
 mod merging;
 mod node;
 mod notice;
@@ -21,15 +26,17 @@ mod proof;
 mod relocate;
 mod room;
 mod sampling;
+mod small;
 mod sorting;
 mod until;
 mod way;
 
 pub use node::node;
+pub use small::{Small, sort_small};
 
 use std::path::{Path, PathBuf};
 
-use sortmill_io::os::{Access, Kind};
+use sortmill_io::os::Access;
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::{AtomicUsize, Ordering};
 use sortmill_io::{Os, Pool};
@@ -41,7 +48,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Boundaries, Input, Job, Output};
 use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
-use crate::order::{Begun, Format};
+use crate::order::Format;
 use crate::partitions::Counts;
 use crate::parts::{Cuts, PartCut, Parts};
 use crate::plan::{Inputs, Plan};
@@ -53,7 +60,7 @@ use crate::run::proof::{check_input, compare};
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
 use crate::spread::TempFolder;
-use crate::stage::read::{Source, devices, sample_records};
+use crate::stage::read::{Source, devices};
 use crate::stage::write::{PartFiles, Target};
 use crate::table::uniform_keys;
 use crate::temp::{Unfinished, clean_up};
@@ -70,6 +77,18 @@ pub struct Prepared {
     output: Where,
     /// The keys at which the parts of an earlier output are cut, if the job asks for those.
     cut_keys: Option<CutKeys>,
+}
+
+impl Prepared {
+    /// Refuses a job for which there is too little room on the disks now. The job itself looks again, once what killed
+    /// jobs left behind is gone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Space`] with the number that is missing.
+    pub fn check_space(&self, os: &dyn Os) -> Result<()> {
+        let checked = room::check_space(os, &self.plan, &self.temps, self.output.folder());
+        checked.map_err(|error| Needed::of(&self.plan).explain(error))
+    }
 }
 
 /// Keys at which parts are cut; `None` where nothing goes beyond.
@@ -94,17 +113,42 @@ enum Where {
 /// # Errors
 /// Inputs that cannot be read, a key that does not suit, too little memory.
 pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
+    prepare_opened(job, open(job, os)?, os)
+}
+
+/// Opens the inputs of a job.
+///
+/// # Errors
+/// The first that cannot be read.
+pub fn open(job: &Job, os: &dyn Os) -> Result<Vec<Source>> {
+    match job.merge {
+        Some(_) => Source::open_all_merged(os, &job.inputs, job.decompress),
+        None => open_inputs(os, &job.inputs, job.decompress),
+    }
+}
+
+/// Plans the job whose inputs have been opened by [`open`].
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Prepared> {
     until::check_stage(job)?;
     cluster::check(job)?;
-    let sources = open_inputs(os, &job.inputs)?;
+    if job.merge.is_some() {
+        merge_inputs::check(job, &sources)?;
+    }
     let mut output = find_output(job, os)?;
+    compress::check(job, &output)?;
+    check_header(job)?;
     if job.on.is_some() {
         local::check_files(&sources, &output)?;
     }
     let inputs = Inputs {
         extents: extents(&sources),
-        record_bytes_mean: mean_record_bytes(job, os, &sources)?,
+        record_bytes_mean: guess::mean_record_bytes(job, os, &sources)?,
         device_count: devices(&sources).len(),
+        packed: guess::packed_inputs(os, &sources)?,
+        ahead_bytes: sources.iter().map(|source| source.ahead.len() as u64).sum(),
     };
     let mut plan = Plan::new(job, &inputs, &os.machine())?;
     let cut_keys = earlier_cut_keys(job, os, &plan)?;
@@ -135,6 +179,22 @@ pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
     })
 }
 
+/// Refuses headers where there are none.
+fn check_header(job: &Job) -> Result<()> {
+    let cause = match (job.header_lines, &job.output, &job.on) {
+        (0, _, _) => return Ok(()),
+        _ if job.format != Format::Lines => "records of this format have no lines in front of them",
+        (_, Output::Parts(_), _) => "in which of several parts they should stay is not settled yet",
+        (_, _, Some(_)) => "--on does not know of them yet",
+        _ => return Ok(()),
+    };
+    Err(Error::new(
+        ErrorKind::Usage,
+        "keeping the header lines",
+        cause,
+    ))
+}
+
 /// Reads the manifest that the job wants its boundaries from.
 fn earlier_cut_keys(job: &Job, os: &dyn Os, plan: &Plan) -> Result<Option<CutKeys>> {
     let Boundaries::Manifest(path) = &job.boundaries else {
@@ -156,6 +216,13 @@ fn foresee_parts(job: &Job, parts: &Parts, plan: &Plan, cut_keys: Option<&CutKey
     };
     if job.reduce.is_some() {
         return refuse("what a reduce function makes goes to one file");
+    }
+    if job.is_unique() && parts.cut != PartCut::Partitions && job.boundaries != Boundaries::Uniform
+    {
+        return refuse(
+            "where repeats are dropped nobody knows before how much comes out, so parts have no size; \
+             cut them at partitions or at keys",
+        );
     }
     match (&job.boundaries, parts.cut) {
         (Boundaries::Manifest(_), PartCut::Bytes(_) | PartCut::Count(_)) => {
@@ -254,46 +321,6 @@ fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
     }
 }
 
-/// Looks at the beginning of the largest file to learn how long its records are, if they are of any length.
-fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<f64>> {
-    const LOOK_BYTES: usize = 64 << 10;
-    if matches!(job.format, Format::Fixed(_)) {
-        return Ok(None);
-    }
-    let order = crate::order::Order::new(job.format, &job.keys)?;
-    let largest = sources
-        .iter()
-        .filter(|source| source.meta.kind == Kind::Regular)
-        .max_by_key(|source| source.meta.bytes);
-    let Some(source) = largest.filter(|source| source.meta.bytes > 0) else {
-        return Ok(None);
-    };
-    let path = &source.file.path;
-    let wrong =
-        |error: std::io::Error| Error::io("reading the input", path, &error).kind(ErrorKind::Input);
-    let mut bytes = vec![0; LOOK_BYTES];
-    let file = os.open(path, Access::Cached).map_err(wrong)?;
-    let moved = os
-        .read_stream(&file, &mut bytes, &|| false)
-        .map_err(wrong)?;
-    let (mut count, mut sum) = (0u64, 0u64);
-    sample_records(
-        &order,
-        &bytes[..moved],
-        &Begun::default(),
-        moved,
-        |record| {
-            count += 1;
-            sum += record.len() as u64;
-        },
-    );
-    // Of records that are longer than all that was looked at, that much is known.
-    Ok(Some(match count {
-        0 => moved as f64,
-        _ => sum as f64 / count as f64,
-    }))
-}
-
 /// Sorts. The report tells what was done.
 ///
 /// # Errors
@@ -308,12 +335,7 @@ pub fn sort(job: &Job, os: &dyn Os, stop: &Stop) -> Result<Report> {
 /// # Errors
 /// As [`sort`].
 pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) -> Result<Report> {
-    let mut needed = Needed {
-        temp_bytes: prepared.plan.temp_bytes.unwrap_or(0) * u64::from(prepared.plan.node_count()),
-        output_bytes: (prepared.plan.shared_bytes)
-            .or(prepared.plan.input_bytes)
-            .unwrap_or(0),
-    };
+    let mut needed = Needed::of(&prepared.plan);
     let result = match &job.on {
         None => sort_inner(job, prepared, os, stop, &mut needed),
         Some(on) => local::sort(on, job, prepared, os, stop),
@@ -332,9 +354,20 @@ pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
 struct Needed {
     temp_bytes: u64,
     output_bytes: u64,
+    /// The output is compressed, to nobody knows how many bytes.
+    is_packed: bool,
 }
 
 impl Needed {
+    /// What `plan` foresees.
+    fn of(plan: &Plan) -> Self {
+        Self {
+            temp_bytes: plan.temp_bytes.unwrap_or(0) * u64::from(plan.node_count()),
+            output_bytes: plan.shared_bytes.or(plan.input_bytes).unwrap_or(0),
+            is_packed: plan.encoders.is_some(),
+        }
+    }
+
     /// Tells who has to make room how much it takes.
     fn explain(&self, error: Error) -> Error {
         if error.kind != ErrorKind::Space || error.hint.is_some() {
@@ -345,6 +378,9 @@ impl Needed {
             return error.hint(format!(
                 "Temporary files took {bytes} so far. Free some space, or choose another folder with --temp."
             ));
+        }
+        if self.is_packed {
+            return error.hint("Free some space, or choose a place on another file system.");
         }
         let bytes = text::bytes(self.output_bytes);
         error.hint(format!(
@@ -415,7 +451,7 @@ fn sort_inner(
     shared.began_ns = began_ns;
 
     let prepared_ns = os.now_ns();
-    expected::enter(job, progress::Phase::Distribute, os);
+    expected::first_phase(job, os);
     if let Some(trace) = &job.trace {
         trace.phase("prepare", began_ns, prepared_ns);
     }
@@ -429,16 +465,21 @@ fn sort_inner(
     let (distributed, sorted) = (&way.distributed, &way.sorted);
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
+    let mut dropped = distributed.dropped;
+    dropped.merge(&sorted.dropped);
     if job.reaches(Stage::Reduce) {
-        compare(&distributed.fingerprint, &sorted.gathered)?;
+        let mut out = sorted.gathered;
+        out.merge(&dropped);
+        compare(&distributed.fingerprint, &out)?;
     } else {
         let Counts { records, bytes, .. } = distributed.counts;
-        let in_partitions = (records, bytes);
+        let early = distributed.dropped;
+        let with_dropped = |(records, bytes)| (records + early.records, bytes + early.bytes);
         until::check_counts(
             job,
             &distributed.fingerprint,
-            in_partitions,
-            sorted.laid_out(),
+            with_dropped((records, bytes)),
+            with_dropped(sorted.laid_out()),
         )?;
     }
     let sorted_ns = os.now_ns();
@@ -446,10 +487,12 @@ fn sort_inner(
     match (&output, &target) {
         (Where::NewFile(new_file), Some(Target::File(file, _))) => {
             expected::enter(job, progress::Phase::Sync, os);
-            uncommitted.finish(new_file, file, sorted.written.bytes)?;
+            uncommitted.finish(new_file, file, sorted.stored_bytes())?;
             if plan.verify {
-                expected::verify(job, os, sorted.written.bytes);
-                crate::check::verify(job, &shared, &file.path, &sorted.written)?;
+                expected::verify(job, os, sorted.stored_bytes());
+                let breaks = way.merged.map_or(0, |merged| merged.breaks);
+                let written = (&sorted.header[..], &sorted.written);
+                crate::check::verify(job, &shared, &file.path, written, breaks)?;
             }
             uncommitted.commit(stop)?;
         }
@@ -464,7 +507,7 @@ fn sort_inner(
     let mut phases = way.phases();
     until::keep_reached(job, &mut phases);
     let output_bytes = match job.until {
-        None => sorted.written.bytes,
+        None => sorted.stored_bytes(),
         Some(_) => 0,
     };
     let judged = target.as_ref().map_or_else(Judged::default, |target| {
@@ -514,6 +557,8 @@ fn sort_inner(
             merge_extra: sorted.merge_written_bytes + sorted.merge_read_bytes,
             output_written: sorted.written_bytes,
             output: output_bytes,
+            header: sorted.header.len() as u64,
+            input_stored: distributed.read.stored_bytes(),
             lower_bound: way.lower_bound_bytes(&plan, output_bytes),
             kernel_read: usage.read_bytes - usage_before.read_bytes - judged.probe_usage.read_bytes,
             kernel_written: usage.write_bytes
@@ -529,6 +574,7 @@ fn sort_inner(
             input: distributed.input,
             distributed: distributed.fingerprint,
             gathered: sorted.gathered,
+            dropped,
             written: sorted.written,
         },
         skipped_records: distributed.read.skipped,
@@ -543,6 +589,7 @@ fn sort_inner(
         verdicts: judged.verdicts,
         probe_ns: judged.probe_ns,
         order: way.order,
+        merged: way.merged,
     })
 }
 
@@ -588,8 +635,7 @@ fn open_target(
     let wrong = |path: &Path, error| Error::io("opening the output", path, &error);
     Ok(Some(match output {
         Where::NewFile(new_file) => {
-            let unchanged = job.map.is_none() && job.reduce.is_none();
-            let known = plan.input_bytes.filter(|_| unchanged);
+            let known = plan.input_bytes.filter(|_| job.keeps_records());
             let bytes = plan.shared_bytes.or(known).unwrap_or(0);
             let file = uncommitted.create(new_file, bytes)?;
             Target::File(Arc::new(file), plan.chunk_depth)
@@ -722,10 +768,11 @@ fn extents(sources: &[Source]) -> Vec<Extent> {
     sources.iter().map(Source::extent).collect()
 }
 
-/// Opens standard input and files as a job's inputs do, for other commands.
+/// Opens standard input and files as a job's inputs do, for other commands; compressed ones as what they were, if they
+/// are to be decompressed.
 ///
 /// # Errors
 /// As [`prepare`].
-pub fn open_inputs(os: &dyn Os, inputs: &[Input]) -> Result<Vec<Source>> {
-    inputs.iter().map(|input| Source::open(os, input)).collect()
+pub fn open_inputs(os: &dyn Os, inputs: &[Input], decompress: bool) -> Result<Vec<Source>> {
+    Source::open_all(os, inputs, decompress)
 }

@@ -234,6 +234,7 @@ fn take_part(coordinator: &Coordinator<'_>, os: &dyn Os, stop: &Stop) -> Result<
         let needed = Needed {
             temp_bytes: temps.given_bytes(),
             output_bytes: plan.input_bytes.unwrap_or(0),
+            is_packed: false,
         };
         needed.explain(error)
     })
@@ -289,6 +290,7 @@ fn work(
     } = distributed;
     let span = Span {
         base: place.from,
+        header: &[],
         bytes: fingerprint.bytes,
         total: Some(place.file_bytes),
         seams: &Seams::default(),
@@ -336,6 +338,8 @@ fn bytes(
 ) -> Bytes {
     Bytes {
         input: read.bytes,
+        header: 0,
+        input_stored: read.stored_bytes(),
         input_read: read.device_bytes,
         sample_read: 0,
         temp_written: spilled_bytes + sorted.moved_bytes + sorted.merge_written_bytes,
@@ -389,8 +393,9 @@ fn job_of(start: &Start) -> Job {
 
 /// Opens the inputs, which must be what the coordinator saw.
 fn open_inputs(os: &dyn Os, start: &Start) -> Result<Vec<Source>> {
-    let open = |input: &message::InputFile| {
-        let mut source = Source::open(os, &Input::Path(input.path.clone()))?;
+    let paths = start.inputs.iter();
+    let paths: Vec<Input> = paths.map(|input| Input::Path(input.path.clone())).collect();
+    let same = |(input, mut source): (&message::InputFile, Source)| {
         if source.meta.identity != input.identity {
             let cause = "another file has this name than at the start";
             let error = Error::new(ErrorKind::Changed, "opening the input", cause);
@@ -401,7 +406,8 @@ fn open_inputs(os: &dyn Os, start: &Start) -> Result<Vec<Source>> {
         source.check_unchanged(os, start.as_of_start)?;
         Ok(source)
     };
-    start.inputs.iter().map(open).collect()
+    let sources = Source::open_all(os, &paths, false)?;
+    start.inputs.iter().zip(sources).map(same).collect()
 }
 
 /// Connects to the nodes before this one, and waits for those behind it.

@@ -13,6 +13,10 @@
 //!           its late records
 //! ```
 //!
+//! A round reads what it reads of each input from front to back, in parts ([`crate::stage::read::read_apart`]); where a
+//! line goes over the end of a part, the parts of later rounds know of it ([`Borders`]). Long lines take more memory than
+//! they have bytes, so each round takes as much as the one before shows to fit.
+//!
 //! Where order ends, with the first late record or where nothing completes a unit any more, nothing else is written
 //! early, and the rest takes the two passes that it takes in any job. What was written early is read and written once
 //! more at most, from the first unit with late records on. So no byte is read or written more than twice, whatever
@@ -29,18 +33,22 @@ use super::sorting::{self, Sorted, Span};
 use super::way::{Took, Way};
 use super::{Shared, expected, sampling};
 use crate::batch::Goes;
+use crate::borders::Borders;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::metrics::Metrics;
-use crate::partitions::{Counts, Partitions, Unit};
-use crate::pieces::Stretch;
+use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
+use crate::pieces::{NUMBERS_PER_CHUNK, Stretch};
 use crate::report::Order;
 use crate::stage::read::{ApartReader, Part, ReadTotals, Source};
 use crate::stage::write::{Seams, Target};
 use crate::table::{Boundary, Table};
 
-/// What lies between the records of units may be read again, up to a part of the input: one in so many bytes.
+/// What lies between the records of units may be read again, up to a part of the input: one in so many bytes; and as much
+/// of lines that are passed over because they began before.
 const EXCESS_PART: u64 = 64;
+/// A round may take so much more memory than it has bytes before the next one is made smaller: in eighths.
+const FILL_EIGHTHS: u64 = 9;
 
 /// Sorts input that was found in order.
 ///
@@ -69,15 +77,21 @@ struct Rounds<'a> {
     /// How much of the sample each slot has.
     shares: Vec<u64>,
     stretches: Vec<Stretch>,
+    /// Bytes of one without a long line.
+    stretch_bytes: u64,
     /// The stretch to be read next.
     next: usize,
+    borders: Borders,
     origins: Origins,
     seams: Seams,
     /// What was written of each slot so far, and where the next one begins.
     written: Vec<Fingerprint>,
     base: u64,
-    /// What may still be read in excess.
+    /// What may still be read in excess, and passed over.
     excess_left: u64,
+    passed_left: u64,
+    /// Of the last large round, its bytes and those of the memory that they took.
+    filled: (u64, u64),
     way: Way,
 }
 
@@ -95,7 +109,7 @@ impl<'a> Rounds<'a> {
         let input_bytes = plan.input_bytes.expect("all inputs are files");
         expected::in_order(shared, input_bytes);
         // Each round has its threads; as many again may mend.
-        let rounds = input_bytes / room_bytes(shared).max(1) + 2;
+        let rounds = input_bytes / room_bytes(shared, 0).max(1) + 2;
         shared.rounds.store(2 * rounds as usize, Ordering::SeqCst);
         let mut drawn = found.drawn;
         let boundaries = sampling::boundaries(shared, &mut drawn.sample);
@@ -116,11 +130,16 @@ impl<'a> Rounds<'a> {
             table,
             shares,
             stretches: found.stretches,
+            stretch_bytes: found.stretch_bytes,
             next: 0,
+            borders: Borders::new(plan.order.format()),
             seams: Seams::default(),
             written: Vec::new(),
             base: 0,
             excess_left: input_bytes / EXCESS_PART,
+            passed_left: input_bytes / EXCESS_PART,
+            // Of long records nobody knows yet how well they fill blocks: hardly half.
+            filled: (16, if found.has_long_records { 36 } else { 16 }),
             way: Way {
                 distributed: Distributed {
                     units: Vec::new(),
@@ -130,6 +149,7 @@ impl<'a> Rounds<'a> {
                     sample_ns: drawn.ns,
                     input: Fingerprint::default(),
                     fingerprint: Fingerprint::default(),
+                    dropped: Fingerprint::default(),
                     counts: Counts::default(),
                     metrics: Metrics::default(),
                 },
@@ -140,6 +160,7 @@ impl<'a> Rounds<'a> {
                     pieces: found.piece_count as u64,
                     ..Order::default()
                 }),
+                merged: None,
             },
         })
     }
@@ -157,10 +178,10 @@ impl<'a> Rounds<'a> {
             let from = self.written.len();
             let origins = &self.origins;
             let excess_left = &mut self.excess_left;
-            let (units, to) = round_of(
+            let round = round_of(
                 &mut self.way,
                 self.shared,
-                (&self.queues, &self.partitions),
+                (&self.queues, &self.partitions, &self.borders),
                 Some(origins),
                 (&parts, true),
                 |partitions| {
@@ -173,27 +194,63 @@ impl<'a> Rounds<'a> {
                     Ok((partitions.take(from..to)?, to))
                 },
             )?;
+            self.note_fill(&round);
+            let (units, to) = round.ended;
+            let passed_left = self.passed_left.checked_sub(round.passed_bytes);
+            self.passed_left = passed_left.unwrap_or(0);
             let base = self.base;
             let written = self.write(units, base, None)?;
             self.base += written.iter().map(|unit| unit.bytes).sum::<u64>();
             self.written.extend(written);
             self.origins.written = self.written.len();
-            if to < complete {
+            if to < complete || passed_left.is_none() {
                 return Ok(());
             }
         }
     }
 
-    /// The stretch behind the last one that fits in memory.
+    /// Remembers how much memory the records of a round took. Of a small one blocks tell that are hardly begun.
+    fn note_fill<T>(&mut self, round: &RoundOf<T>) {
+        let plan = self.shared.plan;
+        if round.bytes > (plan.block_count * plan.block_bytes) as u64 / 8 {
+            self.filled = (round.bytes, round.taken_bytes);
+        }
+    }
+
+    /// Bytes of records that free memory takes without eviction, if they fill it as those of the last round did, or,
+    /// `with_bodies`, if those of long records leave it.
+    fn room_bytes(&self, with_bodies: bool) -> u64 {
+        let block_count = match with_bodies {
+            true => self.way.distributed.bodies.held().0,
+            false => 0,
+        };
+        let room = room_bytes(self.shared, block_count);
+        let (bytes, taken_bytes) = self.filled;
+        match taken_bytes * 8 > bytes * FILL_EIGHTHS {
+            true => (u128::from(room) * u128::from(bytes) / u128::from(taken_bytes)) as u64,
+            false => room,
+        }
+    }
+
+    /// The stretch behind the last one that fits in memory. Lest order end with a long record, which may lie there until
+    /// others have come, its body leaves memory for them, and a stretch with one is read though it does not fit.
     fn fits_until(&self) -> usize {
-        let mut room = room_bytes(self.shared);
         let rest = &self.stretches[self.next..];
-        let fits = rest.iter().take_while(|stretch| {
-            let left = room.checked_sub(stretch.bytes);
-            room = left.unwrap_or(0);
-            left.is_some()
-        });
-        self.next + fits.count()
+        let count_in = |mut room: u64| {
+            let fits = rest.iter().take_while(|stretch| {
+                let left = room.checked_sub(stretch.bytes);
+                room = left.unwrap_or(0);
+                left.is_some()
+            });
+            fits.count()
+        };
+        let mut count = count_in(self.room_bytes(false));
+        if count == 0 {
+            count = count_in(self.room_bytes(true));
+        }
+        let is_long = |stretch: &Stretch| stretch.bytes > self.stretch_bytes;
+        let goes_on = count == 0 && rest.first().is_some_and(is_long);
+        self.next + count.max(usize::from(goes_on))
     }
 
     /// The slot behind the last one that has all its records, if all that come are not below `lowest`.
@@ -206,29 +263,55 @@ impl<'a> Rounds<'a> {
         (0..self.table.slot_count()).take_while(is_complete).count()
     }
 
-    /// The chunks of stretches, each read on its own.
+    /// The parts of the inputs that are `stretches`, from front to back.
     fn parts(&self, stretches: &[Stretch]) -> Vec<Part> {
-        let chunk_bytes = self.shared.plan.chunk_bytes as u64;
-        let of = |stretch: &Stretch| {
-            let source = &self.sources[stretch.input];
-            let (input, first) = (stretch.input, stretch.chunk);
-            let (from, to) = (stretch.offset, stretch.offset + stretch.bytes);
-            let offsets = (from..to).step_by(chunk_bytes as usize);
-            let parts = (0..).zip(offsets).map(move |(number, offset)| {
-                let bytes = chunk_bytes.min(to - offset);
-                Part {
-                    file: Arc::clone(&source.file),
-                    input,
-                    chunk: first + number,
-                    offset,
-                    bytes,
-                    begins: offset == 0,
-                    goes: Goes::ByKey,
-                }
+        let mut stretches: Vec<&Stretch> = stretches.iter().collect();
+        stretches.sort_unstable_by_key(|stretch| stretch.chunk);
+        let mut parts: Vec<Part> = Vec::new();
+        for stretch in stretches {
+            let (input, from) = (stretch.input, stretch.offset);
+            let goes_on = |part: &&mut Part| part.input == input && part.to == from;
+            if let Some(part) = parts.last_mut().filter(goes_on) {
+                part.to += stretch.bytes;
+                part.bytes += stretch.bytes;
+                continue;
+            }
+            let source = &self.sources[input];
+            parts.push(Part {
+                file: Arc::clone(&source.file),
+                file_bytes: source.meta.bytes,
+                input,
+                from,
+                to: from + stretch.bytes,
+                begins: false,
+                end: None,
+                chunk: stretch.chunk,
+                is_of_one_chunk: false,
+                bytes: stretch.bytes,
+                goes: Goes::ByKey,
             });
-            parts.collect::<Vec<Part>>()
+        }
+        parts.iter_mut().for_each(|part| self.set_borders(part));
+        parts
+    }
+
+    /// Has a part begin and end where its records do, as far as that is known.
+    fn set_borders(&self, part: &mut Part) {
+        let chunk_bytes = self.shared.plan.chunk_bytes as u64;
+        part.end = match part.to == part.file_bytes {
+            true => Some(part.to),
+            false => self.borders.first_begin(part.input, part.to),
         };
-        stretches.iter().flat_map(of).collect()
+        let Some(begin) = self.borders.first_begin(part.input, part.from) else {
+            return;
+        };
+        let chunks = begin / chunk_bytes - part.from / chunk_bytes;
+        part.chunk += chunks * NUMBERS_PER_CHUNK;
+        part.from = begin;
+        part.begins = true;
+        if begin >= part.to {
+            self.borders.saw(part.input, part.to, begin);
+        }
     }
 
     /// Sorts units and writes them from `base` on. Answers what was written of each.
@@ -241,6 +324,7 @@ impl<'a> Rounds<'a> {
         let before = Took::now(self.shared);
         let span = Span {
             base,
+            header: &[],
             bytes: units.iter().filter_map(Unit::bytes).sum(),
             total,
             seams: &self.seams,
@@ -257,11 +341,10 @@ impl<'a> Rounds<'a> {
     fn write_rest(&mut self) -> Result<Early> {
         let shared = self.shared;
         let from = self.written.len();
-        let mut rest = self.stretches.split_off(self.next);
+        let rest = self.stretches.split_off(self.next);
         if self.fits_until_end(&rest) {
             self.order().is_one_pass = true;
         } else {
-            rest.sort_unstable_by_key(|stretch| stretch.chunk);
             self.shares[..from].fill(0);
             let input_bytes = shared.plan.input_bytes.expect("all inputs are files");
             shared.temps.divide(&self.shares, self.base);
@@ -269,10 +352,10 @@ impl<'a> Rounds<'a> {
         }
         let parts = self.parts(&rest);
         let all = from..self.table.slot_count();
-        let units = round_of(
+        let round = round_of(
             &mut self.way,
             shared,
-            (&self.queues, &self.partitions),
+            (&self.queues, &self.partitions, &self.borders),
             Some(&self.origins),
             (&parts, true),
             |partitions| partitions.take(all),
@@ -288,14 +371,14 @@ impl<'a> Rounds<'a> {
             self.order().late_bytes = places.late_bytes();
             self.flush(self.base)?;
         }
-        let written = self.write(units, base, Some(total))?;
+        let written = self.write(round.ended, base, Some(total))?;
         self.written.extend(written);
         Ok(places)
     }
 
     fn fits_until_end(&self, rest: &[Stretch]) -> bool {
         let bytes: u64 = rest.iter().map(|stretch| stretch.bytes).sum();
-        bytes <= room_bytes(self.shared)
+        bytes <= self.room_bytes(true)
     }
 
     /// Writes the units that were written early again, from the highest to the first with late records, as many at a
@@ -309,23 +392,24 @@ impl<'a> Rounds<'a> {
         self.seams.begin(block, &bytes[..before], total)?;
         let mut to = places.late.len();
         while to > first {
-            let from = places.fits_from(first, to, room_bytes(self.shared));
+            let from = places.fits_from(first, to, self.room_bytes(false));
             let parts: Vec<Part> = (from..to)
                 .flat_map(|slot| match places.late[slot] {
-                    0 => self.written_parts(slot, places.old[slot]),
+                    0 => vec![self.written_part(slot, places.old[slot])],
                     _ => self.origin_parts(slot),
                 })
                 .collect();
             self.order().again_read_bytes += parts.iter().map(|part| part.bytes).sum::<u64>();
-            let units = round_of(
+            let round = round_of(
                 &mut self.way,
                 self.shared,
-                (&self.queues, &self.partitions),
+                (&self.queues, &self.partitions, &self.borders),
                 None,
                 (&parts, false),
                 |partitions| partitions.take(from..to),
             )?;
-            let again = self.write(units, places.new[from], Some(total))?;
+            self.note_fill(&round);
+            let again = self.write(round.ended, places.new[from], Some(total))?;
             self.order().again_bytes += again.iter().map(|unit| unit.bytes).sum::<u64>();
             self.written.splice(from..to, again);
             to = from;
@@ -333,27 +417,24 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// What was written of a slot at `offset`, in parts.
-    fn written_parts(&self, slot: usize, offset: u64) -> Vec<Part> {
-        let chunk_bytes = self.shared.plan.chunk_bytes as u64;
-        let end = offset + self.written[slot].bytes;
-        let mut parts = Vec::new();
-        let mut from = offset;
-        while from < end {
-            let to = end.min((from / chunk_bytes + 1) * chunk_bytes);
-            parts.push(Part {
-                file: Arc::clone(&self.file),
-                input: 0,
-                // Sorted already: this keeps it so.
-                chunk: parts.len() as u64,
-                offset: from,
-                bytes: to - from,
-                begins: from == offset,
-                goes: Goes::AllToSlot(slot),
-            });
-            from = to;
+    /// What was written of a slot at `offset`.
+    fn written_part(&self, slot: usize, offset: u64) -> Part {
+        let bytes = self.written[slot].bytes;
+        Part {
+            file: Arc::clone(&self.file),
+            // It is written to behind what is read.
+            file_bytes: u64::MAX,
+            input: 0,
+            from: offset,
+            to: offset + bytes,
+            begins: true,
+            end: Some(offset + bytes),
+            // Sorted already: this keeps it so.
+            chunk: 0,
+            is_of_one_chunk: false,
+            bytes,
+            goes: Goes::AllToSlot(slot),
         }
-        parts
     }
 
     /// Where the records of a slot came from that were not late.
@@ -366,11 +447,15 @@ impl<'a> Rounds<'a> {
                 let to = origin.to.min(source.meta.bytes);
                 Part {
                     file: Arc::clone(&source.file),
+                    file_bytes: source.meta.bytes,
                     input: origin.input,
-                    chunk: origin.chunk,
-                    offset: origin.from,
-                    bytes: to - origin.from,
+                    from: origin.from,
+                    to,
                     begins: true,
+                    end: Some(to),
+                    chunk: origin.chunk,
+                    is_of_one_chunk: true,
+                    bytes: to - origin.from,
                     goes: Goes::OnlySlot(slot),
                 }
             })
@@ -448,25 +533,45 @@ impl<'a> Rounds<'a> {
     }
 }
 
+/// What a round did.
+struct RoundOf<T> {
+    /// What it was ended with.
+    ended: T,
+    /// Bytes that were distributed, and those of the memory that they took, evicted or not.
+    bytes: u64,
+    taken_bytes: u64,
+    /// Bytes that were passed over.
+    passed_bytes: u64,
+}
+
 /// Distributes `parts`, `first` if they have not been read before, and ends the round with `end`.
 fn round_of<T>(
     way: &mut Way,
     shared: &Shared<'_>,
-    (queues, partitions): (&Queues, &Partitions<'_>),
+    (queues, partitions, borders): (&Queues, &Partitions<'_>, &Borders),
     origins: Option<&Origins>,
     (parts, first): (&[Part], bool),
     end: impl FnOnce(&Partitions<'_>) -> Result<T>,
-) -> Result<T> {
+) -> Result<RoundOf<T>> {
     let (before, given) = (Took::now(shared), shared.temps.given_bytes());
+    let (free, bodies) = (shared.block_pool.free_count(), partitions.bodies().begun());
+    let mut longs = BodyLongs::new(partitions);
     let reader = ApartReader {
         os: shared.os,
         plan: shared.plan,
         pool: &shared.chunk_pool,
         chunks: &queues.chunks,
         stop: shared.stop,
+        longs: &mut longs,
+        borders,
     };
     let reads = Reads::Apart(reader, parts);
-    let end = || end(partitions);
+    let end = || {
+        let taken = free.saturating_sub(shared.block_pool.free_count());
+        let taken_bytes = (taken * shared.plan.block_bytes) as u64;
+        let evicted_bytes = shared.temps.given_bytes() - given;
+        end(partitions).map(|ended| (ended, taken_bytes + evicted_bytes))
+    };
     let round = round(
         shared,
         queues,
@@ -485,6 +590,7 @@ fn round_of<T>(
         read.added_bytes += round.read.added_bytes;
         distributed.input.merge(&round.input);
         distributed.fingerprint.merge(&round.fingerprint);
+        distributed.counts.long_records += partitions.bodies().begun() - bodies;
     }
     distributed.metrics.then(&round.metrics);
     distributed.counts.spilled_bytes += shared.temps.given_bytes() - given;
@@ -492,7 +598,13 @@ fn round_of<T>(
     if let Some(order) = &mut way.order {
         order.rounds += 1;
     }
-    Ok(round.ended)
+    let (ended, taken_bytes) = round.ended;
+    Ok(RoundOf {
+        ended,
+        bytes: round.fingerprint.bytes,
+        taken_bytes,
+        passed_bytes: round.read.passed_bytes,
+    })
 }
 
 /// The slot behind the last of `slots` that could be made again from the input without reading much else.

@@ -4,9 +4,11 @@
 //! Of each slot and chunk the range of the input is kept in which the slot's records lie. Where the input is in order
 //! there is little else in it.
 
+use std::ops::Range;
+
 use sortmill_io::sync::{Mutex, lock};
 
-use crate::batch::{Batch, Chunk};
+use crate::batch::Chunk;
 
 /// A range of an input that holds records of a slot, from the beginning of one record to the end of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,20 +42,16 @@ impl Origins {
         }
     }
 
-    /// Records `rows` of a batch of `chunk` go to `slot`.
-    pub fn note(&self, slot: usize, chunk: &Chunk, batch: &Batch<'_>, rows: &[u32]) {
-        let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
-            return;
-        };
+    /// Records in `range` of the input of `chunk` go to `slot`, and perhaps others.
+    pub fn note(&self, slot: usize, chunk: &Chunk, range: Range<u64>) {
         if slot < self.written {
             return;
         }
+        let Range {
+            start: from,
+            end: to,
+        } = range;
         let mut origins = lock(&self.slots[slot]);
-        let place = |at: usize| {
-            let offset = u64::from(batch.offsets[at]);
-            chunk.offset + offset - chunk.records.start as u64
-        };
-        let (from, to) = (place(first as usize), place(last as usize + 1));
         let mut near = origins.iter_mut().rev().take(NEAR);
         if let Some(origin) = near.find(|origin| origin.chunk == chunk.number) {
             origin.from = origin.from.min(from);

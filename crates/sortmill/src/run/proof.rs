@@ -7,10 +7,10 @@ use crate::metrics::Stage;
 use crate::stage::read::ReadTotals;
 use crate::text;
 
-/// Every byte of the inputs lies in a record that was cut out, but for newlines added and what was skipped.
+/// Every byte of the inputs lies in a record that was cut out, but for newlines added, what was skipped, and headers.
 /// Of a job that ends before records are cut, in a chunk.
 pub fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
-    let expected = read.bytes + read.added_bytes - read.skipped_bytes;
+    let expected = read.bytes + read.added_bytes - read.skipped_bytes - read.header_bytes;
     let cut_bytes = match job.reaches(Stage::Cut) {
         true => cut.bytes,
         false => read.record_bytes,
@@ -22,6 +22,23 @@ pub fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()
         "{} bytes were read and {} bytes of records were cut out of them",
         text::count(expected),
         text::count(cut_bytes)
+    );
+    Err(Error::new(
+        ErrorKind::Lost,
+        "proving that no record was lost",
+        cause,
+    ))
+}
+
+/// What came out of the merge was put into output buffers, all of it.
+pub fn compare_bytes(gathered: u64, put: u64) -> Result<()> {
+    if gathered == put {
+        return Ok(());
+    }
+    let cause = format!(
+        "{} bytes of records came out of the merge and {} were handed to the writer",
+        text::count(gathered),
+        text::count(put)
     );
     Err(Error::new(
         ErrorKind::Lost,

@@ -9,7 +9,7 @@ use sortmill_io::os::Kind;
 use super::Where;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
-use crate::plan::Plan;
+use crate::plan::{Doubt, Plan};
 use crate::spread::{Spread, TempFolder};
 use crate::stage::read::Source;
 use crate::text;
@@ -24,10 +24,14 @@ pub fn device(os: &dyn Os, path: &Path) -> Option<u64> {
 /// Whether temporary data can lie in the space of the output: a file on the same file system that holds the records
 /// of the input and nothing else. With several folders they are spread over these.
 pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temps: &[PathBuf]) -> bool {
-    let unchanged = job.map.is_none() && job.reduce.is_none();
     match (output, temps) {
         // Where a node's range will lie is known when its temporary data have been written.
-        (Where::NewFile(new_file), [temp]) if unchanged && !job.temp_apart && job.on.is_none() => {
+        (Where::NewFile(new_file), [temp])
+            if job.keeps_records()
+                && job.merge.is_none()
+                && !job.temp_apart
+                && job.on.is_none() =>
+        {
             let temp = device(os, temp);
             temp.is_some() && temp == device(os, new_file.folder())
         }
@@ -132,9 +136,17 @@ pub fn check_space(
     let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
         return Ok(());
     };
+    // What a function makes may be far less than what it gets.
+    if plan.doubts.contains(&Doubt::Function) {
+        return Ok(());
+    }
     let temp_bytes = temp_bytes * u64::from(plan.node_count());
     // Files end in the middle of a block, half of one on average.
-    let output_bytes = input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2;
+    let output_bytes = match plan.encoders {
+        None => input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2,
+        // How far it can be compressed shows when it is.
+        Some(_) => 0,
+    };
     let mut wanted = Vec::new();
     let mut shares_space = false;
     if let [only] = temps {
@@ -186,7 +198,8 @@ fn check_together(temps: &[TempFolder], bytes: u64) -> Result<()> {
 }
 
 fn too_little(what: &str, bytes: u64, have: u64) -> Error {
+    let missing = text::bytes(bytes.saturating_sub(have));
     let (need, have) = (text::bytes(bytes), text::bytes(have));
-    let cause = format!("{what} {need}, and {have} are free");
+    let cause = format!("{what} {need}, and {have} are free: {missing} are missing");
     Error::new(ErrorKind::Space, DOING, cause)
 }

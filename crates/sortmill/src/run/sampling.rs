@@ -14,12 +14,10 @@ use crate::order::{Begun, Format};
 use crate::partitions::Partitions;
 use crate::pieces::Key;
 use crate::plan::Plan;
-use crate::sample::{SAMPLE_KEY_BYTES_MAX, Sample};
-use crate::stage::read::{Source, Watcher, sample_records};
+use crate::sample::{KEYS_PER_CHUNK, KEYS_PER_PLACE, SAMPLE_KEY_BYTES_MAX, Sample};
+use crate::stage::read::{OPEN_MAX, Source, Watcher, sample_records};
 use crate::table::{Boundary, Table, uniform_keys};
 
-/// The most keys drawn at one place of the input.
-const KEYS_PER_PLACE: usize = 64;
 /// Memory for the reads of the sample, at most.
 const SAMPLE_POOL_BYTES: usize = 256 << 10;
 
@@ -75,7 +73,9 @@ pub fn read_places(
     let Shared { plan, os, .. } = *shared;
     let wrong =
         |error: std::io::Error| Error::io("sampling the input", &sources[0].file.path, &error);
-    let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, 32);
+    // Of many inputs each takes a descriptor while it is read.
+    let depth_max = if sources.len() > OPEN_MAX { 16 } else { 32 };
+    let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, depth_max);
     let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
     let mut ring = os.ring(depth).map_err(wrong)?;
     let mut waiting = (0u64..).zip(places);
@@ -109,22 +109,37 @@ pub fn read_places(
     }
 }
 
-/// The key of the first whole record of what was read at `offset` of a file, cut as in a sample.
+/// The key of the first record that begins in what was read at `offset` of a file, cut as in a sample, if all of it or as
+/// much as that is there.
 pub fn first_key(shared: &Shared<'_>, offset: u64, bytes: &[u8]) -> Key {
     let mut first = None;
     let begun = begun_at(shared, offset);
     sample_records(&shared.plan.order, bytes, &begun, 1, |record| {
         first.get_or_insert_with(|| key(shared, record));
     });
-    first
+    first.or_else(|| {
+        let line = cut_line(shared.plan, bytes, begun.bytes == 0)?;
+        Some(key(shared, line))
+    })
+}
+
+/// How many whole records there are in what was read at `offset` of a file.
+pub fn count_records(shared: &Shared<'_>, offset: u64, bytes: &[u8]) -> u64 {
+    let mut count = 0;
+    let begun = begun_at(shared, offset);
+    sample_records(&shared.plan.order, bytes, &begun, bytes.len(), |_| {
+        count += 1;
+    });
+    count
 }
 
 /// The key of the last record of what was read at `offset` and reaches to the end of its file.
 pub fn last_key(shared: &Shared<'_>, offset: u64, bytes: &[u8]) -> Key {
     let mut last = None;
     let mut bytes = bytes.to_vec();
-    if shared.plan.order.format() == Format::Lines && bytes.last() != Some(&b'\n') {
-        bytes.push(b'\n');
+    let order = &shared.plan.order;
+    if order.format() == Format::Lines && bytes.last() != Some(&order.delimiter()) {
+        bytes.push(order.delimiter());
     }
     let (begun, all) = (begun_at(shared, offset), bytes.len());
     sample_records(&shared.plan.order, &bytes, &begun, all, |record| {
@@ -134,10 +149,7 @@ pub fn last_key(shared: &Shared<'_>, offset: u64, bytes: &[u8]) -> Key {
 }
 
 fn key(shared: &Shared<'_>, record: &[u8]) -> Vec<u8> {
-    let mut key = Vec::with_capacity(16);
-    shared.plan.order.key_into(record, &mut key);
-    key.truncate(SAMPLE_KEY_BYTES_MAX);
-    key
+    shared.plan.order.key_head(record, SAMPLE_KEY_BYTES_MAX)
 }
 
 /// How many boundaries the sample has to find.
@@ -232,7 +244,7 @@ fn add_to_sample(shared: &Shared<'_>, sample: &mut Sample, chunk: u64, offset: u
     {
         sample.add(&plan.order, line, chunk);
     }
-    let mapped = RefCell::new(Records::new(shared.job.format, plan.mapped_bytes_max));
+    let mapped = RefCell::new(Records::new(plan.order.clone(), plan.mapped_bytes_max));
     sample_records(
         &plan.order,
         bytes,
@@ -255,12 +267,12 @@ fn add_to_sample(shared: &Shared<'_>, sample: &mut Sample, chunk: u64, offset: u
 }
 
 /// The beginning of the last line of `bytes`, which goes on behind them, if a sample keeps no more of a key anyway; as
-/// a line. Long lines are seldom seen whole.
+/// a line. Long lines are seldom seen whole. Of other keys than the line nothing is known yet.
 fn cut_line<'b>(plan: &Plan, bytes: &'b [u8], begins: bool) -> Option<&'b [u8]> {
-    if plan.order.format() != Format::Lines {
+    if plan.order.format() != Format::Lines || plan.order.key_from().is_none() {
         return None;
     }
-    let from = match memchr::memrchr(b'\n', bytes) {
+    let from = match memchr::memrchr(plan.order.delimiter(), bytes) {
         Some(at) => at + 1,
         None => begins.then_some(0)?,
     };
@@ -287,7 +299,6 @@ impl<'a> StreamSampler<'a> {
 
 impl Watcher for StreamSampler<'_> {
     fn see(&mut self, chunk: &Chunk) {
-        const KEYS_PER_CHUNK: usize = 4096;
         let Some(sample) = &mut self.sample else {
             return;
         };

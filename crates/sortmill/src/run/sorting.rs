@@ -8,9 +8,10 @@
 use std::ops::Range;
 
 use sortmill_io::sync::atomic::AtomicU32;
-use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::sync::{Arc, MutexGuard, scope, spawn};
 use sortmill_io::{File, Table};
 
+use super::compress::Frames;
 use super::distribute::{guarded, join};
 use super::judge;
 use super::long::{gather_long, put_item};
@@ -42,12 +43,18 @@ use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
 /// What the phase leaves.
 #[derive(Default)]
 pub struct Sorted {
-    /// What came out of the sorters: must equal what was distributed.
+    /// What came out of the sorters: with what they dropped it must equal what was distributed.
     pub gathered: Fingerprint,
+    /// Repeats that they dropped.
+    pub dropped: Fingerprint,
     /// What was handed to the writer: the same, unless a reduce function made other records.
     pub written: Fingerprint,
     /// Bytes written, padding included.
     pub written_bytes: u64,
+    /// Bytes of the output where it is compressed.
+    pub packed_bytes: Option<u64>,
+    /// What lies in front of the first unit.
+    pub header: Vec<u8>,
     /// Bytes of blocks read back.
     pub loaded_bytes: u64,
     /// Bytes of temporary blocks that were read and written again because they lay in the output's way.
@@ -74,6 +81,12 @@ impl Sorted {
             sizes: units.iter().map(received_bytes).collect(),
             ..Self::default()
         }
+    }
+
+    /// Bytes of the output as it lies there.
+    pub fn stored_bytes(&self) -> u64 {
+        let plain = self.header.len() as u64 + self.written.bytes;
+        self.packed_bytes.unwrap_or(plain)
     }
 
     /// Adds what a later round did with other units. Which units there are is for the caller to know.
@@ -117,6 +130,8 @@ impl Sorted {
 #[derive(Default)]
 pub struct Done {
     gathered: Fingerprint,
+    /// Repeats that were dropped.
+    pub dropped: Fingerprint,
     written: Fingerprint,
     pub sizes: Vec<u64>,
     /// What came out of units, by their numbers.
@@ -152,6 +167,8 @@ pub struct Phase<'a> {
 pub struct Span<'a> {
     /// Where the first one begins.
     pub base: u64,
+    /// What lies in front of the first of all, if it is among them.
+    pub header: &'a [u8],
     /// Bytes of their records.
     pub bytes: u64,
     /// Bytes of the whole output, where they are known and it is one file.
@@ -193,7 +210,7 @@ pub fn sort(
         expected::sort(
             shared,
             &units,
-            span.bytes,
+            span.header.len() as u64 + span.bytes,
             (read_bytes, moved_bytes),
             target,
         );
@@ -214,27 +231,38 @@ pub fn sort(
     let files = shared.temps.files();
     // Without a target units are gathered as into a file: side by side.
     let is_file = !matches!(target, Some(Target::Stream(_)));
-    let output = Output {
+    let frames = Frames::new(shared)?;
+    let writes = Output {
         pool: &shared.chunk_pool,
         blocks: &blocks,
         seams: span.seams,
-        total: span.total,
+        total: span.total.filter(|_| frames.is_none()),
+        stage: match frames {
+            Some(_) => Stage::Compress,
+            None => Stage::Reduce,
+        },
         stop,
     };
+    // Units go to the writer, or to who compresses them on their way.
+    let packed = sortmill_io::sync::Mutex::new(None);
+    let to_frames = frames.as_ref().map(|frames| frames.output(&writes));
+    let output = to_frames.as_ref().unwrap_or(&writes);
     let phase = Phase {
         shared,
         order: plan.short_order(),
         bodies,
-        output: &output,
+        output,
         places,
         parts,
-        in_turn: !is_file || shared.job.reduce.is_some(),
+        in_turn: !is_file || frames.is_some() || shared.job.reduce.is_some(),
         run_count: AtomicU32::new(0),
-        padded: is_file,
+        padded: is_file && frames.is_none(),
         sink: sortmill_io::sync::Mutex::new(None),
     };
 
-    let (load_end, worker_ends, write_end) = scope(|threads| {
+    // No unit's records come before the header.
+    let before_units = sortmill_io::sync::lock(&phase.sink);
+    let (load_end, worker_ends, packed_end, write_end) = scope(|threads| {
         let loader = spawn(threads, "load", || {
             let mut meter = shared.meter("load", &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
@@ -271,14 +299,39 @@ pub fn sort(
             });
             result.map(|bytes| (bytes, meter.finish(Stage::Write)))
         });
+        let encoders = frames.as_ref().map(|frames| {
+            let spawn_one = |number| {
+                let (writes, packed) = (&writes, &packed);
+                let name = format!("compress-{number}");
+                spawn(threads, &name.clone(), move || {
+                    let mut meter = shared.meter(&name, &[Stage::Compress], began_ns);
+                    let result = guarded(stop, || frames.compress(writes, packed, &mut meter));
+                    result.map(|()| meter.finish(Stage::Compress))
+                })
+            };
+            let count = plan.encoders.as_ref().map_or(0, |encoders| encoders.count);
+            (0..count).map(spawn_one).collect::<Vec<_>>()
+        });
+        let mut meter = Meter::start(os, &[]);
+        guarded(stop, || {
+            phase.put_header(span.header, before_units, &mut meter)
+        });
         let load_end = join(loader);
         let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
         if !stop.is_stopped() {
-            let mut meter = Meter::start(os, &[]);
             guarded(stop, || phase.finish(&mut meter));
         }
+        let mut packed_end = (None, Vec::new());
+        if let Some(frames) = &frames {
+            frames.queue.close();
+            packed_end.1 = encoders.into_iter().flatten().map(join).collect();
+            if !stop.is_stopped() {
+                let finish = || frames.finish(&writes, &packed, is_file, &mut meter);
+                packed_end.0 = guarded(stop, finish);
+            }
+        }
         blocks.close();
-        (load_end, worker_ends, join(writer))
+        (load_end, worker_ends, packed_end, join(writer))
     });
     stop.check()?;
 
@@ -289,6 +342,10 @@ pub fn sort(
         let (one, meter): (Done, Finished) = end.expect("no error was seen");
         metrics.merge(&meter.until(end_ns));
         done.merge(one);
+    }
+    let (packed_bytes, packed_meters) = packed_end;
+    for meter in packed_meters {
+        metrics.merge(&meter.expect("no error was seen").until(end_ns));
     }
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
@@ -303,8 +360,11 @@ pub fn sort(
         parts: files,
         edges: edges.unwrap_or_default(),
         gathered: done.gathered,
+        dropped: done.dropped,
         written: done.written,
         written_bytes,
+        packed_bytes,
+        header: Vec::new(),
         loaded_bytes: metrics.stage(Stage::Load).bytes_in,
         merge_written_bytes: done.merge_written_bytes,
         merge_read_bytes: done.merge_read_bytes,
@@ -319,6 +379,7 @@ pub fn sort(
 impl Done {
     fn merge(&mut self, other: Self) {
         self.gathered.merge(&other.gathered);
+        self.dropped.merge(&other.dropped);
         self.written.merge(&other.written);
         self.sizes.extend(other.sizes);
         self.units.extend(other.units);
@@ -407,13 +468,16 @@ fn sort_unit(
     let (slab, load) = lay_out(phase, &unit.unit, &unit.blocks, entries)?;
     let (entries, scratch) = entries.split_at_mut(load.records as usize);
     phase.sort(&slab, entries, scratch, bodies, meter)?;
+    let kept = phase.keep_first(&slab, entries, load, bodies, meter, done)?;
+    let entries = &entries[..kept.records as usize];
     let totals = meter.stage(Stage::Sort);
     totals.bytes_in += load.bytes;
-    totals.bytes_out += load.bytes;
+    totals.bytes_out += kept.bytes;
     totals.records_in += load.records;
-    totals.records_out += load.records;
+    totals.records_out += kept.records;
     meter.lap(Stage::Sort, State::Work);
     done.sizes.push(load.bytes);
+    let load = kept;
     if !phase.shared.job.reaches(Stage::Reduce) {
         return Ok(());
     }
@@ -453,7 +517,7 @@ pub fn lay_out<'b>(
             unchecked: block.spot.is_some(),
         })
         .collect();
-    let framed = border::blocks(phase.shared.job, plan.order.format(), framed);
+    let framed = border::blocks(phase.shared.job, framed);
     let range = unit
         .range
         .as_ref()
@@ -539,12 +603,13 @@ impl WayOut<'_, '_> {
         };
         let mut result = Ok(());
         let (sink, reduced, key) = (&mut *self.sink, &mut self.reduced, self.shared.number);
-        let (format, bytes_max) = (self.shared.job.format, self.shared.plan.record_bytes_max);
+        let plan = self.shared.plan;
+        let bytes_max = plan.record_bytes_max;
         reducer(record, &mut |made| {
             if result.is_err() {
                 return;
             }
-            result = match format.is_record(made) && made.len() <= bytes_max {
+            result = match plan.order.is_record(made) && made.len() <= bytes_max {
                 true => sink.put(made, meter),
                 false => Err(Error::new(
                     ErrorKind::Usage,
@@ -597,6 +662,25 @@ impl<'a> Phase<'a> {
             self.shared.plan.head_bytes,
             |a, b| bodies.compare(a, b, Stage::Sort, meter),
         )
+    }
+
+    /// Puts what lies in front of all units. Those that take turns wait for it as long as `sink` is held.
+    fn put_header(
+        &self,
+        header: &[u8],
+        mut sink: MutexGuard<'_, Option<Sink<'a>>>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        if header.is_empty() {
+            return Ok(());
+        }
+        let mut first = Sink::new(self.output, 0);
+        first.put_part(header, meter)?;
+        match self.in_turn {
+            true => *sink = Some(first),
+            false => first.finish(meter)?,
+        }
+        Ok(())
     }
 
     /// Puts one unit's records, which `give` hands out, to the unit's place in the output.
@@ -683,8 +767,13 @@ impl<'a> Phase<'a> {
 
     /// Sends what the last unit of a phase with turns left in the sink, and what the last part waits for.
     fn finish(&self, meter: &mut Meter<'_>) -> Result<()> {
-        if let Some(parts) = &self.parts {
-            parts.finish(self, meter)?;
+        match &self.parts {
+            Some(parts) => parts.finish(self, meter)?,
+            // How much came out without repeats is known only now.
+            None if self.order.is_unique() && !self.in_turn => {
+                self.output.end_part(0, self.places.known_bytes(), meter)?;
+            }
+            None => {}
         }
         match sortmill_io::sync::lock(&self.sink).take() {
             Some(sink) => sink.finish_all(self.padded, meter),

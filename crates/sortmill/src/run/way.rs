@@ -2,6 +2,7 @@
 //! in order, in turns.
 
 use super::distribute::{Distributed, distribute};
+use super::merge_inputs::merge_inputs;
 use super::notice::{Noticed, notice};
 use super::ordered;
 use super::sampling::Drawn;
@@ -10,7 +11,7 @@ use super::{Shared, cuts};
 use crate::error::Result;
 use crate::metrics::Stage;
 use crate::plan::Plan;
-use crate::report::{Order, Phase};
+use crate::report::{Merged, Order, Phase};
 use crate::stage::read::Source;
 use crate::stage::write::{Seams, Target};
 
@@ -22,6 +23,8 @@ pub struct Way {
     pub sort: Took,
     /// The order that was found, if it was.
     pub order: Option<Order>,
+    /// Of sorted inputs, how they were merged: that is all the way there is.
+    pub merged: Option<Merged>,
 }
 
 /// What a phase took.
@@ -56,6 +59,9 @@ impl Way {
     pub fn phases(&self) -> Vec<Phase> {
         let phase =
             |name, took: &Took, metrics| Phase::new(name, took.wall_ns, took.cpu_ns, metrics);
+        if self.merged.is_some() {
+            return vec![phase("merge", &self.sort, &self.sorted.metrics)];
+        }
         vec![
             phase("distribute", &self.distribute, &self.distributed.metrics),
             phase("sort", &self.sort, &self.sorted.metrics),
@@ -64,11 +70,14 @@ impl Way {
 
     /// The bytes that any sort of this input within this memory must move: of one in order, each once.
     pub fn lower_bound_bytes(&self, plan: &Plan, output_bytes: u64) -> u64 {
-        let input_bytes = self.distributed.read.bytes;
-        match self.order {
-            Some(order) if order.is_one_pass => input_bytes + output_bytes,
-            _ => plan.lower_bound_bytes(input_bytes, output_bytes),
+        let read = &self.distributed.read;
+        let is_one_pass = self.order.is_some_and(|order| order.is_one_pass);
+        if is_one_pass || self.merged.is_some() {
+            return read.bytes + output_bytes;
         }
+        // What was compressed is read so, and spilled as what it was.
+        let bound = plan.lower_bound_bytes(read.bytes, output_bytes);
+        bound - read.bytes + read.stored_bytes()
     }
 }
 
@@ -79,6 +88,11 @@ pub fn go(
     target: Option<&Target>,
     distributed_bytes: &mut Option<u64>,
 ) -> Result<Way> {
+    if shared.job.merge.is_some() {
+        let way = merge_inputs(shared, sources, target)?;
+        *distributed_bytes = Some(way.distributed.fingerprint.bytes);
+        return Ok(way);
+    }
     let began_ns = shared.os.now_ns();
     let noticed = notice(shared, sources)?;
     if let (Some(trace), true) = (&shared.job.trace, shared.plan.looks_for_order) {
@@ -113,15 +127,19 @@ fn one_after_the_other(
     let mut sorted = Sorted::nothing(&units);
     if job.reaches(Stage::Load) {
         let before = Took::now(shared);
+        let header = std::mem::take(&mut distributed.read.header);
+        let header_bytes = header.len() as u64;
         let span = Span {
-            base: 0,
+            base: header_bytes,
+            header: &header,
             bytes,
-            total: cuts.is_none().then_some(bytes),
+            total: (cuts.is_none() && !job.is_unique()).then_some(header_bytes + bytes),
             seams: &Seams::default(),
             is_all: true,
         };
         let units = (units, &*distributed.bodies);
         sorted = sorting::sort(shared, units, &span, target, cuts, None)?;
+        sorted.header = header;
         sort_took.add_since(&before, shared, "sort");
     }
     Ok(Way {
@@ -130,5 +148,6 @@ fn one_after_the_other(
         distribute: distribute_took,
         sort: sort_took,
         order: None,
+        merged: None,
     })
 }

@@ -1,9 +1,9 @@
 //! Chunk to batches of whole records, with the fingerprint of what is in them.
 //!
-//! Nothing is copied: a batch is a row of offsets into the chunk. The fingerprint taken here is what the
-//! output is held against at the end.
+//! Nothing is copied: a batch is a row of offsets into the chunk, or, of records of one size, their number. The
+//! fingerprint taken here is what the output is held against at the end.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Offsets};
 use crate::fingerprint::Fingerprint;
 use crate::order::{Format, Order};
 
@@ -20,25 +20,28 @@ pub fn cut<'a>(
     key: u64,
 ) -> Batch<'a> {
     offsets.clear();
-    offsets.push(from as u32);
-    match order.format() {
-        Format::Fixed(size) => {
-            let count = ((bytes.len() - from) / size as usize).min(records_max);
-            let first = from as u32 + size;
-            offsets.extend((0..count as u32).map(|index| first + index * size));
-        }
+    let offsets = match order.format() {
+        Format::Fixed(size) => Offsets::Every {
+            from: from as u32,
+            bytes: size,
+            count: ((bytes.len() - from) / size as usize).min(records_max) as u32,
+        },
         Format::Lines => {
-            let ends = memchr::memchr_iter(b'\n', &bytes[from..]).take(records_max);
+            offsets.push(from as u32);
+            let ends = memchr::memchr_iter(order.delimiter(), &bytes[from..]).take(records_max);
             offsets.extend(ends.map(|end| (from + end + 1) as u32));
+            Offsets::Each(offsets)
         }
         Format::Kv => {
+            offsets.push(from as u32);
             let mut at = from;
             while at < bytes.len() && offsets.len() <= records_max {
                 at += order.record_bytes(&bytes[at..]);
                 offsets.push(at as u32);
             }
+            Offsets::Each(offsets)
         }
-    }
+    };
     let mut batch = Batch {
         chunk,
         bytes,

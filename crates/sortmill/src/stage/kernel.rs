@@ -34,8 +34,8 @@ pub fn copy_rows(batch: &Batch<'_>, rows: &[u32], into: &mut [u8]) {
     let mut at = 0;
     for (index, &row) in rows.iter().enumerate() {
         if let Some(&later) = rows.get(index + AHEAD) {
-            let [from, to] = [0, 1].map(|next| batch.offsets[later as usize + next] as usize);
-            prefetch(batch.bytes, from, to - from);
+            let later = batch.offsets.range(later as usize);
+            prefetch(batch.bytes, later.start, later.len());
         }
         let record = batch.record(row as usize);
         into[at..at + record.len()].copy_from_slice(record);

@@ -3,9 +3,12 @@
 //! The fallback for skew that neither sampling nor dividing caught; the extra bytes are reported. A run is
 //! framed as blocks are, a segment for each change of chunk, so that ties can be broken by place: equal
 //! keys by chunk, and within a chunk by run, because pieces follow the order in which blocks were filled.
-//! A tree of losers holds the runs (Knuth, The Art of Computer Programming 3, 5.4.1).
+//! A tree of losers holds the runs ([`crate::losers`]).
+
+mod rows;
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 use sortmill_io::sync::atomic::{AtomicU32, Ordering as Memory};
@@ -13,22 +16,21 @@ use sortmill_io::{Buffer, Op, OpKind, Pool, Ring};
 
 use crate::block::{Open, disk_bytes, record_bytes_max};
 use crate::bodies::BodyReader;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::long::{Item, Stub};
+use crate::losers::{Code, Losers, Rows};
 use crate::metrics::{Meter, Stage, State};
 use crate::order::Order;
 use crate::partitions::damaged;
 use crate::queue::Stop;
+use crate::rows::Run;
 use crate::spread::Spot;
 use crate::temps::Temps;
 
+pub use rows::{Follows, Late, RowMerge, merge_rows};
+
 /// The partition number that marks a block as part of a run; the run's own number is added.
 const RUN: u32 = 1 << 31;
-
-/// A sorted file of records among the temporary data.
-pub struct Run {
-    blocks: Vec<(Header, Spot)>,
-}
 
 /// What run writing and merging work with. Everything is done by one thread, an operation at a time.
 pub struct Device<'a> {
@@ -263,95 +265,17 @@ struct Cursor {
     /// The next segment's header in the block.
     at: usize,
     chunk: u64,
-    /// Records left in the segment, the current one among them, and where that is.
+    /// Records left in the segment, the current one among them, and where that is; nothing before the first.
     left: u32,
-    record: std::ops::Range<usize>,
+    record: Range<usize>,
     /// Whether the current record is a stub.
     is_stub: bool,
-    word: u64,
 }
 
 impl Cursor {
-    fn item(&self) -> Item<'_> {
-        let (_, buffer) = self.block.as_ref().expect("a record is current");
-        let bytes = &buffer[self.record.clone()];
-        match self.is_stub {
-            true => Item::Stub(Stub::get(bytes).expect("it was looked at before")),
-            false => Item::Record(bytes),
-        }
-    }
-
-    /// Goes on to the next record. `false` at the end of the run.
-    fn advance(
-        &mut self,
-        order: &Order,
-        device: &mut Device<'_>,
-        meter: &mut Meter<'_>,
-    ) -> Result<bool> {
-        if self.left > 1 {
-            self.left -= 1;
-            self.set(order, self.record.end);
-            return Ok(true);
-        }
-        self.left = 0;
-        loop {
-            let end = self.block.as_ref().map_or(0, |(header, _)| {
-                HEADER_BYTES + header.payload_bytes as usize
-            });
-            if self.at >= end {
-                self.block = None;
-                let Some((header, spot)) = self.blocks.next() else {
-                    return Ok(false);
-                };
-                let buffer = device.read(&header, spot, meter)?;
-                self.spot = spot;
-                Header::open(&buffer, &header).map_err(|why| damaged(device.temps, spot, why))?;
-                self.block = Some((header, buffer));
-                self.at = HEADER_BYTES;
-                continue;
-            }
-            let (_, buffer) = self.block.as_ref().expect("a block is open");
-            let (segment, header_bytes) = Segment::get(&buffer[self.at..end])
-                .map_err(|why| damaged(device.temps, self.spot, why))?;
-            let from = self.at + header_bytes;
-            self.at = from + segment.bytes as usize;
-            self.chunk = segment.chunk;
-            self.left = segment.record_count;
-            self.is_stub = segment.record_count == 0;
-            if self.is_stub {
-                Stub::get(&buffer[from..self.at])
-                    .ok_or_else(|| damaged(device.temps, self.spot, Damage::Segments))?;
-                self.record = from..self.at;
-                self.word = order.word(self.item().short(), 0);
-            } else {
-                self.set(order, from);
-            }
-            return Ok(true);
-        }
-    }
-
-    fn set(&mut self, order: &Order, from: usize) {
-        let (_, buffer) = self.block.as_ref().expect("a block is open");
-        self.record = from..from + order.record_bytes(&buffer[from..]);
-        self.word = order.word(&buffer[self.record.clone()], 0);
-    }
-}
-
-/// Merges `runs` and hands the records, each with its chunk, to `visit` in order. Needs a block for each
-/// run.
-///
-/// # Errors
-/// A read that failed, a damaged block, or what `visit` answers.
-pub fn merge(
-    order: &Order,
-    runs: Vec<Run>,
-    device: &mut Device<'_>,
-    meter: &mut Meter<'_>,
-    mut visit: impl FnMut(u64, &Item<'_>, &mut Device<'_>, &mut Meter<'_>) -> Result<()>,
-) -> Result<()> {
-    let mut cursors = Vec::with_capacity(runs.len());
-    for run in runs {
-        let mut cursor = Cursor {
+    /// Before the first record of `run`.
+    fn new(run: Run) -> Self {
+        Self {
             blocks: run.blocks.into_iter(),
             block: None,
             spot: Spot::default(),
@@ -360,103 +284,197 @@ pub fn merge(
             left: 0,
             record: 0..0,
             is_stub: false,
-            word: 0,
-        };
-        if cursor.advance(order, device, meter)? {
-            cursors.push(Some(cursor));
         }
     }
-    let mut tree = Losers::new(order, &cursors, &mut device.bodies, meter)?;
-    while let Some(winner) = tree.winner(&cursors) {
-        let cursor = cursors[winner].as_mut().expect("a winner has a record");
-        visit(cursor.chunk, &cursor.item(), device, meter)?;
-        if !cursor.advance(order, device, meter)? {
-            cursors[winner] = None;
+
+    fn item(&self) -> Item<'_> {
+        let (_, buffer) = self.block.as_ref().expect("a record is current");
+        item(&buffer[self.record.clone()], self.is_stub)
+    }
+
+    /// Goes on to the next record. Its code is relative to the one before, which `last` keeps where that one's block
+    /// goes away.
+    fn advance(
+        &mut self,
+        keys: &Keys<'_>,
+        last: &mut Vec<u8>,
+        device: &mut Device<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<Code> {
+        let (before, was_stub) = (self.record.clone(), self.is_stub);
+        let mut is_gone = false;
+        if self.left > 1 {
+            self.left -= 1;
+            self.set(keys.order, before.end);
+        } else if !self.next_segment(keys.order, device, meter, |block| {
+            if !std::mem::replace(&mut is_gone, true) {
+                last.clear();
+                last.extend_from_slice(item(&block[before.clone()], was_stub).short());
+            }
+        })? {
+            return Ok(Code::END);
         }
-        tree.replay(order, &cursors, winner, &mut device.bodies, meter)?;
+        let short = self.item().short();
+        if before.is_empty() {
+            return Ok(Code::first(keys.order, short));
+        }
+        let (_, buffer) = self.block.as_ref().expect("a record is current");
+        let before = match is_gone {
+            true => &last[..],
+            false => item(&buffer[before], was_stub).short(),
+        };
+        Code::after(keys.order, before, short, keys.words_max).ok_or_else(out_of_order)
+    }
+
+    /// Goes on to the first record of the next segment. `false` at the end of the run. `leave` sees a block, with the
+    /// record that was current in it, before it goes away.
+    fn next_segment(
+        &mut self,
+        order: &Order,
+        device: &mut Device<'_>,
+        meter: &mut Meter<'_>,
+        mut leave: impl FnMut(&[u8]),
+    ) -> Result<bool> {
+        self.left = 0;
+        loop {
+            let end = self.block.as_ref().map_or(0, |(header, _)| {
+                HEADER_BYTES + header.payload_bytes as usize
+            });
+            if self.at < end {
+                break;
+            }
+            if let Some((_, buffer)) = self.block.take() {
+                leave(&buffer);
+            }
+            let Some((header, spot)) = self.blocks.next() else {
+                return Ok(false);
+            };
+            let buffer = device.read(&header, spot, meter)?;
+            self.spot = spot;
+            Header::open(&buffer, &header).map_err(|why| damaged(device.temps, spot, why))?;
+            self.block = Some((header, buffer));
+            self.at = HEADER_BYTES;
+        }
+        let (header, buffer) = self.block.as_ref().expect("a block is open");
+        let end = HEADER_BYTES + header.payload_bytes as usize;
+        let (segment, header_bytes) = Segment::get(&buffer[self.at..end])
+            .map_err(|why| damaged(device.temps, self.spot, why))?;
+        let from = self.at + header_bytes;
+        self.at = from + segment.bytes as usize;
+        self.chunk = segment.chunk;
+        self.left = segment.record_count;
+        self.is_stub = segment.record_count == 0;
+        if self.is_stub {
+            Stub::get(&buffer[from..self.at])
+                .ok_or_else(|| damaged(device.temps, self.spot, Damage::Segments))?;
+            self.record = from..self.at;
+        } else {
+            self.set(order, from);
+        }
+        Ok(true)
+    }
+
+    fn set(&mut self, order: &Order, from: usize) {
+        let (_, buffer) = self.block.as_ref().expect("a block is open");
+        self.record = from..from + order.record_bytes(&buffer[from..]);
+    }
+}
+
+/// A record as it lies in a block of a run.
+fn item(bytes: &[u8], is_stub: bool) -> Item<'_> {
+    match is_stub {
+        true => Item::Stub(Stub::get(bytes).expect("it was looked at before")),
+        false => Item::Record(bytes),
+    }
+}
+
+/// How records are compared.
+struct Keys<'a> {
+    order: &'a Order,
+    /// Words that tell of a stub what they tell of the record: those that lie in the head of a key and do not end it.
+    words_max: usize,
+}
+
+/// The runs, for one step of the tree.
+struct Runs<'r, 'a, 'm> {
+    keys: &'r Keys<'r>,
+    cursors: &'r [Cursor],
+    bodies: &'r mut BodyReader<'a>,
+    meter: &'r mut Meter<'m>,
+}
+
+impl Rows for Runs<'_, '_, '_> {
+    fn order(&self) -> &Order {
+        self.keys.order
+    }
+
+    fn record(&self, row: usize) -> &[u8] {
+        self.cursors[row].item().short()
+    }
+
+    fn place(&self, row: usize) -> u64 {
+        self.cursors[row].chunk
+    }
+
+    fn words_max(&self) -> usize {
+        self.keys.words_max
+    }
+
+    fn settle(&mut self, one: usize, other: usize) -> Result<Ordering> {
+        let cursors = self.cursors;
+        let (one, other) = (cursors[one].item(), cursors[other].item());
+        self.bodies.compare(&one, &other, Stage::Merge, self.meter)
+    }
+}
+
+/// Merges `runs` and hands the records, each with its chunk, to `visit` in order. Needs a block for each
+/// run. Of long records the first `head_bytes` of the key are in the runs.
+///
+/// # Errors
+/// A read that failed, a damaged block, or what `visit` answers.
+pub fn merge(
+    order: &Order,
+    head_bytes: usize,
+    runs: Vec<Run>,
+    device: &mut Device<'_>,
+    meter: &mut Meter<'_>,
+    mut visit: impl FnMut(u64, &Item<'_>, &mut Device<'_>, &mut Meter<'_>) -> Result<()>,
+) -> Result<()> {
+    let keys = Keys {
+        order,
+        words_max: (head_bytes - 1) / size_of::<u64>(),
+    };
+    let mut last = Vec::new();
+    let mut cursors: Vec<Cursor> = runs.into_iter().map(Cursor::new).collect();
+    let mut codes = Vec::with_capacity(cursors.len());
+    for cursor in &mut cursors {
+        codes.push(cursor.advance(&keys, &mut last, device, meter)?);
+    }
+    let mut rows = Runs {
+        keys: &keys,
+        cursors: &cursors,
+        bodies: &mut device.bodies,
+        meter: &mut *meter,
+    };
+    let mut tree = Losers::new(&mut rows, &codes)?;
+    while let Some(winner) = tree.winner() {
+        let cursor = &mut cursors[winner];
+        visit(cursor.chunk, &cursor.item(), device, meter)?;
+        let code = cursor.advance(&keys, &mut last, device, meter)?;
+        let mut rows = Runs {
+            keys: &keys,
+            cursors: &cursors,
+            bodies: &mut device.bodies,
+            meter: &mut *meter,
+        };
+        tree.replay(&mut rows, code)?;
     }
     Ok(())
 }
 
-/// A tree of losers over the cursors: each inner node keeps who lost there, node 0 who won in all.
-struct Losers {
-    nodes: Vec<usize>,
-}
-
-impl Losers {
-    fn new(
-        order: &Order,
-        cursors: &[Option<Cursor>],
-        bodies: &mut BodyReader<'_>,
-        meter: &mut Meter<'_>,
-    ) -> Result<Self> {
-        let count = cursors.len();
-        // Winners climb; leaf i stands below node (count + i) / 2.
-        let mut winners: Vec<usize> = vec![usize::MAX; 2 * count];
-        let mut nodes = vec![usize::MAX; count.max(1)];
-        for (index, winner) in winners.iter_mut().skip(count).enumerate() {
-            *winner = index;
-        }
-        for node in (1..count).rev() {
-            let (a, b) = (winners[2 * node], winners[2 * node + 1]);
-            let a_wins = wins(order, cursors, (a, b), bodies, meter)?;
-            winners[node] = if a_wins { a } else { b };
-            nodes[node] = if a_wins { b } else { a };
-        }
-        nodes[0] = match count {
-            0 => usize::MAX,
-            1 => 0,
-            _ => winners[1],
-        };
-        Ok(Self { nodes })
-    }
-
-    fn winner(&self, cursors: &[Option<Cursor>]) -> Option<usize> {
-        let winner = self.nodes[0];
-        cursors.get(winner)?.as_ref().map(|_| winner)
-    }
-
-    /// The cursor that won has moved: plays its matches again, from its leaf to the root.
-    fn replay(
-        &mut self,
-        order: &Order,
-        cursors: &[Option<Cursor>],
-        moved: usize,
-        bodies: &mut BodyReader<'_>,
-        meter: &mut Meter<'_>,
-    ) -> Result<()> {
-        let mut winner = moved;
-        let mut node = (cursors.len() + moved) / 2;
-        while node > 0 {
-            if !wins(order, cursors, (winner, self.nodes[node]), bodies, meter)? {
-                std::mem::swap(&mut winner, &mut self.nodes[node]);
-            }
-            node /= 2;
-        }
-        self.nodes[0] = winner;
-        Ok(())
-    }
-}
-
-/// Whether cursor `a` comes before cursor `b`: by word, key, chunk, run. One at its end loses.
-fn wins(
-    order: &Order,
-    cursors: &[Option<Cursor>],
-    (a, b): (usize, usize),
-    bodies: &mut BodyReader<'_>,
-    meter: &mut Meter<'_>,
-) -> Result<bool> {
-    let (x, y) = match (&cursors[a], &cursors[b]) {
-        (None, _) => return Ok(false),
-        (_, None) => return Ok(true),
-        (Some(x), Some(y)) => (x, y),
-    };
-    let by_key = match x.word.cmp(&y.word) {
-        Ordering::Equal if x.is_stub || y.is_stub => {
-            bodies.compare(&x.item(), &y.item(), Stage::Merge, meter)?
-        }
-        Ordering::Equal => order.compare(x.item().short(), y.item().short()),
-        told => told,
-    };
-    Ok(by_key.then(x.chunk.cmp(&y.chunk)).then(a.cmp(&b)).is_lt())
+/// The error of a run that is not sorted.
+fn out_of_order() -> Error {
+    let cause = "two records of a run are out of order";
+    Error::new(ErrorKind::Lost, "merging runs", cause)
+        .hint("This is a fault of sortmill or of this machine's memory. No output was made.")
 }

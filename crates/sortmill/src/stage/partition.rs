@@ -25,8 +25,15 @@ pub struct Scratch {
     pub spare: Option<Buffer>,
 }
 
-/// Sorts the records of `batch` by slot: afterwards [`Scratch::rows_of`] tells which fell into each.
-pub fn partition(order: &Order, table: &Table, batch: &Batch<'_>, scratch: &mut Scratch) {
+/// Sorts the records of `batch` by slot: afterwards [`Scratch::rows_of`] tells which fell into each. Those that are
+/// not `wanted` fall into none.
+pub fn partition(
+    order: &Order,
+    table: &Table,
+    batch: &Batch<'_>,
+    scratch: &mut Scratch,
+    mut wanted: impl FnMut(&[u8]) -> bool,
+) {
     let Scratch {
         slots,
         starts,
@@ -36,9 +43,13 @@ pub fn partition(order: &Order, table: &Table, batch: &Batch<'_>, scratch: &mut 
     } = scratch;
     slots.clear();
     starts.clear();
-    starts.resize(table.slot_count() + 1, 0);
+    // One more, at the end, is for those that are not wanted.
+    starts.resize(table.slot_count() + 2, 0);
     for record in batch.records() {
-        let slot = table.slot(order, record, order.word(record, 0), batch.chunk, key);
+        let slot = match wanted(record) {
+            true => table.slot(order, record, order.word(record, 0), batch.chunk, key),
+            false => table.slot_count(),
+        };
         starts[slot + 1] += 1;
         slots.push(slot as u32);
     }

@@ -5,144 +5,46 @@
 //! record is contiguous and only these fragments are copied (CD 2.2.1). A record's chunk is the one it
 //! ends in. The chunk's memory belongs to whoever takes it from the queue.
 //!
-//! Files on several devices are read side by side, each device's in order, so that all devices are busy. Chunks are
-//! numbered as if they were read one after the other.
+//! Files on several devices are read side by side, each device's in order, so that all devices are busy, and so are
+//! compressed inputs, so that all cores are. Chunks are numbered as if they were read one after the other.
 
 mod apart;
+mod decompress;
+mod heading;
+mod many;
+mod packed;
+mod part;
 mod share;
+mod sorted;
+mod source;
 
 use std::collections::VecDeque;
 
-use sortmill_io::os::{Access, Kind, Meta};
+use sortmill_io::os::Access;
 use sortmill_io::sync::Arc;
-use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
+use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring, align_up};
 
 use crate::batch::{Chunk, Goes};
 use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
-use crate::job::Input;
 use crate::long::{Long, Longs};
-use crate::metrics::{Meter, Stage, State};
+use crate::metrics::{Meter, Metrics, Stage, State};
 use crate::order::{Begun, Format, KV_HEADER_BYTES, Order};
 use crate::plan::Plan;
 use crate::queue::{Queue, Stop};
 
-pub use apart::{ApartReader, Part, read_apart};
+use decompress::Compressed;
+use heading::Heading;
+
+pub use apart::{ApartReader, read_apart};
+pub use many::OPEN_MAX;
+pub use packed::{beginning, codec_of};
+pub use part::Part;
 pub use share::{Left, Share};
+pub use sorted::{RowOrigin, RowsRead, SortedReader, read_rows, read_stream_row};
+pub use source::{Source, devices};
 
 const DOING: &str = "reading the input";
-
-/// An opened input.
-pub struct Source {
-    /// The file.
-    pub file: Arc<File>,
-    /// What it was when the job began.
-    pub meta: Meta,
-}
-
-/// Files below this are read through the page cache: they are likely to be there.
-const DIRECT_BYTES_MIN: u64 = 64 << 20;
-
-impl Source {
-    /// Opens an input, with direct I/O if it is a large file that the page cache does not hold.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`] with the path: missing, unreadable, a directory.
-    pub fn open(os: &dyn Os, input: &Input) -> Result<Self> {
-        let path = match input {
-            Input::Stdin => std::path::Path::new("-"),
-            Input::Path(path) => path,
-        };
-        let wrong = |error: std::io::Error| {
-            Error::io("opening the input", path, &error).kind(ErrorKind::Input)
-        };
-        let mut file = match input {
-            Input::Stdin => os.stdin().map_err(wrong)?,
-            Input::Path(path) => os.open(path, Access::Cached).map_err(wrong)?,
-        };
-        let mut meta = os.meta(&file).map_err(wrong)?;
-        if input == &Input::Stdin && meta.kind == Kind::Regular {
-            // A file as standard input begins where its last reader stopped, which only reading on tells.
-            meta.kind = Kind::Stream;
-            meta.bytes = 0;
-        }
-        if meta.kind == Kind::Regular && meta.bytes == 0 {
-            // The kernel's own files, as those of /proc, say that they are empty and are not.
-            let peek = os.open(path, Access::Cached).map_err(wrong)?;
-            let some = os.read_stream(&peek, &mut [0], &|| false).map_err(wrong)?;
-            if some > 0 {
-                meta.kind = Kind::Stream;
-            }
-        }
-        if meta.kind == Kind::Directory {
-            return Err(
-                Error::new(ErrorKind::Input, "opening the input", "it is a directory").at(path),
-            );
-        }
-        let large = meta.kind == Kind::Regular && meta.bytes >= DIRECT_BYTES_MIN;
-        if large && os.cached_share(&file, meta.bytes) < 0.5 {
-            file = os.open(path, Access::Direct).map_err(wrong)?;
-        }
-        Ok(Self {
-            file: Arc::new(file),
-            meta,
-        })
-    }
-
-    /// What chunks can be cut from it.
-    #[must_use]
-    pub fn extent(&self) -> Extent {
-        match self.meta.kind {
-            Kind::Regular => Extent::File(self.meta.bytes),
-            Kind::Directory | Kind::Stream => Extent::Stream,
-        }
-    }
-
-    /// Whether the file is still what it was when the job began.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Changed`] if not.
-    pub fn check_unchanged(&self, os: &dyn Os, as_of_start: bool) -> Result<()> {
-        if self.meta.kind != Kind::Regular {
-            return Ok(());
-        }
-        let now = os
-            .meta(&self.file)
-            .map_err(|error| Error::io(DOING, &self.file.path, &error))?;
-        let same = now.bytes == self.meta.bytes && now.changed_ns == self.meta.changed_ns;
-        if same || (as_of_start && now.bytes > self.meta.bytes) {
-            return Ok(());
-        }
-        let cause = match now.bytes.cmp(&self.meta.bytes) {
-            std::cmp::Ordering::Equal => "it was written to while it was read".to_owned(),
-            _ => format!(
-                "it had {} bytes at the start and has {} now",
-                self.meta.bytes, now.bytes
-            ),
-        };
-        let error = Error::new(ErrorKind::Changed, DOING, cause).at(&self.file.path);
-        Err(if now.bytes > self.meta.bytes {
-            error.hint("To sort what was there at the start, give --as-of-start.")
-        } else {
-            error
-        })
-    }
-}
-
-/// The devices that `sources` lie on, if all are files.
-#[must_use]
-pub fn devices(sources: &[Source]) -> Vec<u64> {
-    let mut devices = Vec::new();
-    for source in sources {
-        if source.extent() == Extent::Stream {
-            return Vec::new();
-        }
-        if !devices.contains(&source.meta.identity.0) {
-            devices.push(source.meta.identity.0);
-        }
-    }
-    devices
-}
 
 /// Looks at each chunk before it is handed on: how a stream is sampled.
 pub trait Watcher: Send {
@@ -172,6 +74,8 @@ pub struct Reader<'a> {
     pub as_of_start: bool,
     /// How many bad records may be skipped.
     pub skip_bad: u64,
+    /// How many lines of each input are no records: the first ones.
+    pub header_lines: u64,
     /// Read these chunks only; `None` is all of them.
     pub share: Option<Share<'a>>,
     /// Who looks at chunks on their way.
@@ -187,6 +91,10 @@ pub struct ReadTotals {
     pub bytes: u64,
     /// Bytes read from devices or the page cache, alignment included.
     pub device_bytes: u64,
+    /// Bytes of those inputs that were compressed.
+    pub packed_bytes: u64,
+    /// What they became, of `bytes`.
+    pub unpacked_bytes: u64,
     /// Bytes of the records in chunks: those of the inputs, with the newlines that were added, without what
     /// was skipped.
     pub record_bytes: u64,
@@ -196,19 +104,38 @@ pub struct ReadTotals {
     pub skipped_bytes: u64,
     /// Newlines that were added.
     pub added_bytes: u64,
+    /// Bytes of the first lines of inputs, which are no records, newlines that were added among them.
+    pub header_bytes: u64,
+    /// Those of the first input that has any.
+    pub header: Vec<u8>,
+    /// Which input that is.
+    pub header_input: usize,
+    /// Bytes passed over because their record began before, of parts that are read apart: read again with that.
+    pub passed_bytes: u64,
     /// The first of the skipped records, with place and cause.
     pub skipped_first: Vec<Error>,
 }
 
+impl ReadTotals {
+    /// Bytes of the inputs as they lie on their devices.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.bytes - self.unpacked_bytes + self.packed_bytes
+    }
+}
+
 /// So many skipped records are told one by one.
 pub const SKIPPED_TOLD_MAX: usize = 100;
+/// What helps against bad records.
+const SKIP_HINT: &str = "To leave out bad records and count them, give --skip-bad N.";
 
 /// Reads everything and closes the queue.
 ///
 /// # Errors
 /// The first input that is unreadable, changed, or not what its format says.
 pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
-    let lanes = lanes(&reader);
+    let together = decompressed_together(&reader);
+    let lanes = lanes(&reader, &together);
     let ring = reader
         .os
         .ring_over(lanes.len() * reader.plan.chunk_depth, lanes.len())
@@ -217,13 +144,18 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
         ring,
         lanes,
         joint: Joint::default(),
+        heading: Heading::default(),
         totals: ReadTotals::default(),
+        unpacking: false,
+        decompressed: Metrics::default(),
         reader,
         meter,
     };
     run.begin_share()?;
     run.read_all()?;
+    run.read_compressed(together)?;
     run.end_share()?;
+    run.meter.metrics.merge(&run.decompressed);
     for source in run.reader.sources {
         source.check_unchanged(run.reader.os, run.reader.as_of_start)?;
     }
@@ -235,9 +167,16 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
 }
 
 /// A lane for each device, if files are to be read side by side and there is memory for it; else one for all.
-fn lanes(reader: &Reader<'_>) -> Vec<Lane> {
+fn lanes(reader: &Reader<'_>, together: &[Compressed]) -> Vec<Lane> {
     let plan = reader.plan;
     let extents: Vec<Extent> = reader.sources.iter().map(Source::extent).collect();
+    if !together.is_empty() {
+        let lane_of: Vec<usize> = (reader.sources.iter())
+            .map(|source| usize::from(source.codec.is_some()))
+            .collect();
+        let mut lanes = Chunks::side_by_side(&extents, &lane_of, plan.chunk_bytes as u64);
+        return vec![Lane::new(lanes.swap_remove(0), plan.chunk_count)];
+    }
     if let Some(share) = &reader.share {
         let share = Chunks::share(&extents, plan.chunk_bytes as u64, share.chunks.clone());
         return vec![Lane::new(share, plan.chunk_count)];
@@ -265,6 +204,29 @@ fn lanes(reader: &Reader<'_>) -> Vec<Lane> {
         .collect()
 }
 
+/// The compressed inputs, if several are to be decompressed at once: they come behind all others.
+fn decompressed_together(reader: &Reader<'_>) -> Vec<Compressed> {
+    let Some(decoders) = &reader.plan.decoders else {
+        return Vec::new();
+    };
+    if !reader.side_by_side || decoders.count < 2 {
+        return Vec::new();
+    }
+    let extents: Vec<Extent> = reader.sources.iter().map(Source::extent).collect();
+    let firsts = Chunks::first_chunks(&extents, reader.plan.chunk_bytes as u64);
+    let compressed = reader.sources.iter().enumerate().zip(firsts);
+    compressed
+        .filter_map(|((input, source), first_chunk)| {
+            Some(Compressed {
+                input,
+                first_chunk,
+                codec: source.codec?.codec,
+                begun: None,
+            })
+        })
+        .collect()
+}
+
 /// Inputs that are read one after the other: those on one device, or all.
 struct Lane {
     assigned: Chunks,
@@ -276,6 +238,7 @@ struct Lane {
     begun_max: usize,
     in_flight: usize,
     joint: Joint,
+    heading: Heading,
 }
 
 impl Lane {
@@ -287,6 +250,7 @@ impl Lane {
             begun_max,
             in_flight: 0,
             joint: Joint::default(),
+            heading: Heading::default(),
         }
     }
 }
@@ -298,7 +262,11 @@ struct Run<'a, 'm, 'o> {
     lanes: Vec<Lane>,
     /// That of the lane whose chunk is being handed on.
     joint: Joint,
+    heading: Heading,
     totals: ReadTotals,
+    /// What is read now is compressed: offsets are those of what it was.
+    unpacking: bool,
+    decompressed: Metrics,
 }
 
 /// The beginning of a record that goes on in the next chunk.
@@ -417,22 +385,12 @@ impl Run<'_, '_, '_> {
         let assignment = *assignment;
         *landed = Some(done.op.buffer);
         if (moved as u64) < assignment.bytes {
-            return Err(self.shortened(assignment.input, assignment.offset + moved as u64));
+            let end = assignment.offset + moved as u64;
+            return Err(self.reader.sources[assignment.input].shortened(end));
         }
         self.totals.device_bytes += moved as u64;
         self.meter.read(assignment.bytes);
         Ok(())
-    }
-
-    /// The error of an input that ends at `offset` now.
-    fn shortened(&self, input: usize, offset: u64) -> Error {
-        let source = &self.reader.sources[input];
-        let cause = format!(
-            "the file ends here now, and had {} bytes at the start",
-            source.meta.bytes
-        );
-        let error = Error::new(ErrorKind::Changed, DOING, cause);
-        error.at(&source.file.path).offset(offset)
     }
 
     fn hand_on_landed(&mut self) -> Result<()> {
@@ -461,20 +419,41 @@ impl Run<'_, '_, '_> {
     /// Hands on the next chunk of a lane.
     fn hand_on_of(&mut self, number: usize, assignment: &Assignment, buffer: Buffer) -> Result<()> {
         std::mem::swap(&mut self.joint, &mut self.lanes[number].joint);
+        std::mem::swap(&mut self.heading, &mut self.lanes[number].heading);
         let result = self.hand_on(assignment, buffer);
         std::mem::swap(&mut self.joint, &mut self.lanes[number].joint);
+        std::mem::swap(&mut self.heading, &mut self.lanes[number].heading);
         result
     }
 
     /// Reads one stream to its end, a chunk at a time.
     fn read_stream(&mut self) -> Result<()> {
         let stream = self.lanes[0].assigned.assign().expect("a stream is next");
-        let file = Arc::clone(&self.reader.sources[stream.input].file);
+        let source = &self.reader.sources[stream.input];
+        let compressed = |codec, begun| Compressed {
+            input: stream.input,
+            first_chunk: stream.chunk,
+            codec,
+            begun,
+        };
+        if let Some(sniffed) = source.codec {
+            return self.read_compressed(vec![compressed(sniffed.codec, None)]);
+        }
+        let decoders = self.reader.plan.decoders.as_ref();
+        let looks = decoders.is_some_and(|decoders| decoders.of_streams);
         let mut offset = 0;
         let mut count = 0;
         loop {
             let mut buffer = self.take_buffer(true)?.expect("waited until there was one");
-            let bytes = self.fill_from_stream(&file, &mut buffer, offset)?;
+            let bytes = self.fill_from_stream(source, &mut buffer, offset)?;
+            let from = self.reader.plan.headroom_bytes;
+            let start = &buffer[from..from + bytes];
+            if let (true, Some(codec)) = (looks && count == 0, codec_of(start)) {
+                self.totals.device_bytes += bytes as u64;
+                self.totals.packed_bytes += bytes as u64;
+                let begun = Some((buffer, from..from + bytes));
+                return self.read_compressed(vec![compressed(codec, begun)]);
+            }
             let last = bytes < self.reader.plan.chunk_bytes;
             let assignment = Assignment {
                 chunk: stream.chunk + count,
@@ -488,35 +467,21 @@ impl Run<'_, '_, '_> {
             self.totals.device_bytes += bytes as u64;
             self.hand_on_of(0, &assignment, buffer)?;
             if last {
-                self.lanes[0].assigned.stream_ended(count);
                 return Ok(());
             }
         }
     }
 
-    fn fill_from_stream(&mut self, file: &File, buffer: &mut Buffer, offset: u64) -> Result<usize> {
-        let from = self.reader.plan.headroom_bytes;
-        let chunk_bytes = self.reader.plan.chunk_bytes;
-        let stop = self.reader.stop;
-        let mut filled = 0;
-        self.meter.lap(Stage::Read, State::Work);
-        while filled < chunk_bytes {
-            let into = &mut buffer[from + filled..from + chunk_bytes];
-            let moved = self
-                .reader
-                .os
-                .read_stream(file, into, &|| stop.is_stopped())
-                .map_err(|error| {
-                    Error::io(DOING, &file.path, &error).offset(offset + filled as u64)
-                })?;
-            if moved == 0 {
-                break;
-            }
-            filled += moved;
-            self.meter.read(moved as u64);
-        }
-        self.meter.lap(Stage::Read, State::Device);
-        Ok(filled)
+    fn fill_from_stream(
+        &mut self,
+        source: &Source,
+        buffer: &mut Buffer,
+        offset: u64,
+    ) -> Result<usize> {
+        let Reader { os, stop, plan, .. } = &self.reader;
+        let from = plan.headroom_bytes;
+        let into = &mut buffer[from..from + plan.chunk_bytes];
+        fill(*os, source, into, offset, stop, self.meter)
     }
 
     /// Makes a chunk of what was read and hands it on.
@@ -528,6 +493,9 @@ impl Run<'_, '_, '_> {
         self.totals.bytes += assignment.bytes;
         if assignment.last && order.format() == Format::Lines {
             to = self.end_lines(&mut buffer, from, to);
+        }
+        if self.reader.header_lines > 0 {
+            from += self.take_heading(&buffer[from..to], assignment)?;
         }
         if self.joint.skipping {
             let end = order.first_end(&buffer[from..to], &self.joint.begun);
@@ -661,28 +629,20 @@ impl Run<'_, '_, '_> {
             0 => end - part.len() as u64,
             _ => assignment.offset.saturating_sub(begun),
         };
-        let most = crate::text::bytes(self.reader.plan.record_bytes_max as u64);
-        self.skip(assignment, offset, || match told {
-            Some(bytes) => format!(
-                "a record is longer than {most}, the most this memory allows: by its lengths it has {}",
-                crate::text::bytes(bytes)
-            ),
-            None => format!(
-                "a record is longer than {most}, the most this memory allows: it has {} or more",
-                crate::text::bytes(grown as u64)
-            ),
-        })
+        let plan = self.reader.plan;
+        self.skip(assignment, offset, || too_long(plan, told, grown as u64))
     }
 
     /// The end of an input of lines: one that lacks its newline gets it. Answers where the input's bytes end
     /// in the buffer.
     fn end_lines(&mut self, buffer: &mut Buffer, from: usize, to: usize) -> usize {
+        let delimiter = self.reader.plan.order.delimiter();
         let missing = match buffer[from..to].last() {
-            Some(&byte) => byte != b'\n',
+            Some(&byte) => byte != delimiter,
             None => self.joint.begun.bytes > 0,
         };
         if missing {
-            buffer[to] = b'\n';
+            buffer[to] = delimiter;
             self.totals.added_bytes += 1;
         }
         to + usize::from(missing)
@@ -696,7 +656,11 @@ impl Run<'_, '_, '_> {
         cause: impl FnOnce() -> String,
     ) -> Result<()> {
         let path = &self.reader.sources[assignment.input].file.path;
-        let error = Error::new(ErrorKind::Input, DOING, cause())
+        let mut cause = cause();
+        if self.unpacking {
+            cause += " (the offset is that in the decompressed bytes)";
+        }
+        let error = Error::new(ErrorKind::Input, DOING, cause)
             .at(path)
             .offset(offset);
         if self.totals.skipped < self.reader.skip_bad {
@@ -707,11 +671,52 @@ impl Run<'_, '_, '_> {
             return Ok(());
         }
         Err(if self.reader.skip_bad == 0 {
-            error.hint("To leave out bad records and count them, give --skip-bad N.")
+            error.hint(SKIP_HINT)
         } else {
             error
         })
     }
+}
+
+/// Fills `into` from a stream of which `offset` bytes have come before, first from what has been read of it already.
+/// Answers how many bytes there were: fewer only at its end.
+fn fill(
+    os: &dyn Os,
+    source: &Source,
+    into: &mut [u8],
+    offset: u64,
+    stop: &Stop,
+    meter: &mut Meter<'_>,
+) -> Result<usize> {
+    let mut filled = 0;
+    meter.lap(Stage::Read, State::Work);
+    while filled < into.len() {
+        let at = offset + filled as u64;
+        let rest = &mut into[filled..];
+        let moved = match source.ahead_into(at as usize, rest) {
+            0 => os
+                .read_stream(&source.file, rest, &|| stop.is_stopped())
+                .map_err(|error| Error::io(DOING, &source.file.path, &error).offset(at))?,
+            count => count,
+        };
+        if moved == 0 {
+            break;
+        }
+        filled += moved;
+        meter.read(moved as u64);
+    }
+    meter.lap(Stage::Read, State::Device);
+    Ok(filled)
+}
+
+/// What is wrong with a record of which there are `grown` bytes, and which has as many as it `told`, if it did.
+fn too_long(plan: &Plan, told: Option<u64>, grown: u64) -> String {
+    let most = crate::text::bytes(plan.record_bytes_max as u64);
+    let has = match told {
+        Some(bytes) => format!("by its lengths it has {}", crate::text::bytes(bytes)),
+        None => format!("it has {} or more", crate::text::bytes(grown)),
+    };
+    format!("a record is longer than {most}, the most this memory allows: {has}")
 }
 
 /// Calls `visit` with some records of `bytes`, spread evenly, the first of which has `begun` before them:

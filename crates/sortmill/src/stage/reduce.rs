@@ -41,9 +41,12 @@ impl<'a> Gather<'a> {
         if let Some((before, before_word, before_ordinal)) = self.previous {
             let order = before_word
                 .cmp(&word)
-                .then_with(|| self.order.compare(before, record))
-                .then(before_ordinal.cmp(&ordinal));
-            if order != Ordering::Less {
+                .then_with(|| self.order.compare(before, record));
+            let by_place = match self.order.is_unique() {
+                true => Ordering::Equal,
+                false => before_ordinal.cmp(&ordinal),
+            };
+            if order.then(by_place) != Ordering::Less {
                 return Err(out_of_order());
             }
         }
@@ -98,7 +101,11 @@ impl<'a> Stream<'a> {
             true => None,
             false => previous.compare_heads(self.order, self.head_bytes, item),
         };
-        if compared.is_some_and(Ordering::is_gt) {
+        let is_wrong = match self.order.is_unique() {
+            true => Ordering::is_ge,
+            false => Ordering::is_gt,
+        };
+        if compared.is_some_and(is_wrong) {
             return Err(out_of_order());
         }
         self.previous_long = match item {

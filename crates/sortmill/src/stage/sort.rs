@@ -186,9 +186,9 @@ impl<'a> Slab<'a> {
                     enter_all(order, place, records, entries, load)
                 }
                 Format::Lines => {
-                    let mut rest = bytes;
+                    let (mut rest, delimiter) = (bytes, order.delimiter());
                     let lines = std::iter::from_fn(|| {
-                        let end = memchr::memchr(b'\n', rest)? + 1;
+                        let end = memchr::memchr(delimiter, rest)? + 1;
                         let (line, after) = rest.split_at(end);
                         rest = after;
                         Some(line)
@@ -431,16 +431,15 @@ pub fn settle(
     mut compare: impl FnMut(&Item<'_>, &Item<'_>) -> JobResult<Ordering>,
 ) -> JobResult<()> {
     let item = |entry: Entry| slab.item(order, kernel::location(entry));
-    let head = |entry: Entry| item(entry).head(order, head_bytes);
+    let short = |entry: Entry| slab.record(order, kernel::location(entry));
     let mut from = 0;
     while from < entries.len() {
-        let first = head(entries[from]);
-        let count = match first.len() < head_bytes {
-            true => 1,
-            false => entries[from..]
-                .iter()
-                .take_while(|&&entry| head(entry) == first)
-                .count(),
+        let first = short(entries[from]);
+        let begins_alike =
+            |&&entry: &&Entry| order.compare_heads(short(entry), first, head_bytes).is_eq();
+        let count = match order.key_reaches(first, head_bytes) {
+            true => entries[from..].iter().take_while(begins_alike).count(),
+            false => 1,
         };
         let run = &mut entries[from..from + count];
         from += count;
@@ -456,6 +455,36 @@ pub fn settle(
         }
     }
     Ok(())
+}
+
+/// Keeps of sorted entries with equal keys the first only: those that are kept come to the front. Of two records with
+/// equal words `is_repeat` says whether the second has the first one's key, and is not kept. Answers how many are.
+///
+/// # Errors
+/// What `is_repeat` answers.
+pub fn keep_first(
+    order: &Order,
+    slab: &Slab<'_>,
+    entries: &mut [Entry],
+    mut is_repeat: impl FnMut(&Item<'_>, &Item<'_>) -> JobResult<bool>,
+) -> JobResult<usize> {
+    let item = |entry: Entry| slab.item(order, kernel::location(entry));
+    let mut kept = 0_usize;
+    for at in 0..entries.len() {
+        let entry = entries[at];
+        // Sorting has left the word that decided: equal keys have equal ones, though others may have too.
+        let is_dropped = match kept.checked_sub(1).map(|last| entries[last]) {
+            Some(last) if kernel::word(last) == kernel::word(entry) => {
+                is_repeat(&item(last), &item(entry))?
+            }
+            _ => false,
+        };
+        if !is_dropped {
+            entries[kept] = entry;
+            kept += 1;
+        }
+    }
+    Ok(kept)
 }
 
 /// Sorts with a comparison that may fail.
@@ -492,7 +521,7 @@ fn merge_sort(
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::batch::Batch;
+    use crate::batch::{Batch, Offsets};
     use crate::block::Open;
     use crate::fingerprint::Fingerprint;
     use crate::order::KeyPart;
@@ -510,7 +539,7 @@ mod tests {
                     let batch = Batch {
                         chunk,
                         bytes: &bytes,
-                        offsets: &[0, 2, 4, 6, 8, 10],
+                        offsets: Offsets::Each(&[0, 2, 4, 6, 8, 10]),
                         fingerprint: Fingerprint::default(),
                     };
                     assert_eq!(open.put(&batch, &[0, 1, 2, 3, 4]), 5);

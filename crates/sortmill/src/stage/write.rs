@@ -152,6 +152,8 @@ pub struct Output<'a> {
     pub seams: &'a Seams,
     /// Bytes of the whole output, where they are known before it is written and it is one file.
     pub total: Option<u64>,
+    /// Who fills buffers: what is waited for counts as that stage's.
+    pub stage: Stage,
     /// Ends the job.
     pub stop: &'a Stop,
 }
@@ -172,9 +174,9 @@ impl Output<'_> {
         if let Some(buffer) = self.pool.try_take() {
             return Ok(buffer);
         }
-        meter.lap(Stage::Reduce, State::Work);
+        meter.lap(self.stage, State::Work);
         let buffer = self.pool.take();
-        meter.lap(Stage::Reduce, State::Memory);
+        meter.lap(self.stage, State::Memory);
         buffer.ok_or_else(|| self.stop.error())
     }
 
@@ -193,9 +195,9 @@ impl Output<'_> {
 
     /// Hands a block to the writer.
     fn send(&self, block: OutBlock, meter: &mut Meter<'_>) -> Result<()> {
-        meter.lap(Stage::Reduce, State::Work);
+        meter.lap(self.stage, State::Work);
         let sent = self.blocks.push(block);
-        meter.lap(Stage::Reduce, State::Output);
+        meter.lap(self.stage, State::Output);
         sent.map_err(|_| self.stop.error())
     }
 }
@@ -483,8 +485,7 @@ fn write_stream(
             return Ok(bytes);
         };
         let part = &block.buffer[block.range.clone()];
-        os.write_stream(file, part, &|| stop.is_stopped())
-            .map_err(|error| Error::io(DOING, &file.path, &error).offset(bytes))?;
+        to_stream(os, file, part, bytes, stop)?;
         meter.lap(Stage::Write, State::Device);
         meter.wrote(part.len() as u64);
         bytes += part.len() as u64;
@@ -492,4 +493,20 @@ fn write_stream(
         totals.bytes_in += part.len() as u64;
         totals.bytes_out += part.len() as u64;
     }
+}
+
+/// Writes all of `bytes` to a stream to which `offset` bytes went before. How many there were.
+///
+/// # Errors
+/// The system's; [`ErrorKind::Reader`] if nobody reads any more.
+pub fn to_stream(os: &dyn Os, file: &File, bytes: &[u8], offset: u64, stop: &Stop) -> Result<u64> {
+    let written = os.write_stream(file, bytes, &|| stop.is_stopped());
+    written.map_err(|error| {
+        let told = Error::io(DOING, &file.path, &error).offset(offset);
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => told.kind(ErrorKind::Reader),
+            _ => told,
+        }
+    })?;
+    Ok(bytes.len() as u64)
 }

@@ -35,9 +35,13 @@ impl Shape<'_> {
             false => in_flight_ns,
         };
         let read_bytes = sum(phase, &self.source[..1]).bytes_in;
+        let (read, written) = (self.reads(phase), self.writes(phase));
         let all = Rates {
-            read_bytes_per_s: per_second(read_bytes, streams(self.from, reading_ns(&source))),
-            write_bytes_per_s: per_second(drain.bytes_out, streams(self.to, writing_ns(&drain))),
+            read_bytes_per_s: per_second(read_bytes, streams(self.from, reading_ns(&read))),
+            write_bytes_per_s: per_second(
+                written.bytes_out,
+                streams(self.to, writing_ns(&written)),
+            ),
         };
         let (reads, writes) = bound_by.directions();
         let mut verdict = Verdict {
@@ -78,7 +82,7 @@ impl Shape<'_> {
             return self.cpu(phase, self.workers);
         }
         let followed = if for_source >= for_drain {
-            self.behind_source(phase, source, workers, drain)
+            self.behind_source(phase, source, workers)
         } else {
             self.behind_drain(phase, source, drain, for_drain_ns)
         };
@@ -95,7 +99,6 @@ impl Shape<'_> {
         phase: &Phase,
         source: &StageMetrics,
         workers: &StageMetrics,
-        drain: &StageMetrics,
     ) -> Option<BoundBy> {
         // A unit that the loader merges is counted under the workers' stages while it is written.
         let elsewhere_ns = phase.wall_ns.saturating_sub(source.all_ns());
@@ -129,7 +132,7 @@ impl Shape<'_> {
             });
         }
         Some(
-            match self.share_a_device() && is_busy(writing_ns(drain), phase) {
+            match self.share_a_device() && is_busy(writing_ns(&self.writes(phase)), phase) {
                 true => self.both(),
                 false => BoundBy::Read {
                     path: self.from.name.clone(),
@@ -160,7 +163,8 @@ impl Shape<'_> {
             let name = self.to.name.clone();
             return Some(BoundBy::OutputStream { name });
         }
-        let reads = source.bytes_in > 0 && is_busy(reading_ns(source), phase);
+        let read = self.reads(phase);
+        let reads = source.bytes_in > 0 && is_busy(reading_ns(&read), phase);
         Some(match self.share_a_device() && reads {
             true => self.both(),
             false => BoundBy::Write {
@@ -180,6 +184,16 @@ impl Shape<'_> {
             work_ns_per_gb: (totals.bytes_in > 0)
                 .then(|| per_second(totals.work_ns, totals.bytes_in)),
         }
+    }
+
+    /// What its source did, without those that decompress for it.
+    fn reads(&self, phase: &Phase) -> StageMetrics {
+        without(phase, self.source, Stage::Decompress)
+    }
+
+    /// What its drain did, without those that compress for it.
+    fn writes(&self, phase: &Phase) -> StageMetrics {
+        without(phase, self.drain, Stage::Compress)
     }
 
     fn share_a_device(&self) -> bool {
@@ -273,6 +287,14 @@ fn costliest(phase: &Phase, stages: &[Stage], cost: impl Fn(&StageMetrics) -> u6
     *most.expect("a thread runs at least one stage")
 }
 
+/// What these stages did together, all but one of them.
+fn without(phase: &Phase, stages: &[Stage], left_out: Stage) -> StageMetrics {
+    let stages: Vec<Stage> = (stages.iter().copied())
+        .filter(|&stage| stage != left_out)
+        .collect();
+    sum(phase, &stages)
+}
+
 /// What these stages did together; workers of several stages are the same threads.
 fn sum(phase: &Phase, stages: &[Stage]) -> StageMetrics {
     let mut totals = StageMetrics::default();
@@ -292,6 +314,7 @@ mod tests {
     use super::super::{Ends, judge};
     use super::*;
     use crate::metrics::Metrics;
+    use crate::report::StageReport;
 
     /// Percents of a phase that a thread worked, waited for input, output, memory and a device, and was done.
     type Shares = [u64; 6];
@@ -390,6 +413,54 @@ mod tests {
             0,
             "sort was bound by the processor: 2 threads on 2 cores, mostly in sort, 3.7 s of a core \
              for each GB",
+        );
+    }
+
+    /// The same phase with two threads more, which helped its source or its drain.
+    fn helped(mut phase: Phase, stage: Stage, shares: Shares) -> Phase {
+        let [work, input, output, memory, device, _] = shares.map(|percent| percent * GB / 5);
+        let metrics = StageMetrics {
+            worker_count: 2,
+            bytes_in: 5 * GB,
+            bytes_out: GB,
+            work_ns: work,
+            wait_input_ns: input,
+            wait_output_ns: output,
+            wait_memory_ns: memory,
+            wait_device_ns: device,
+            ..StageMetrics::default()
+        };
+        phase.stages.push(StageReport { stage, metrics });
+        phase
+    }
+
+    #[test]
+    fn whoever_decompresses_or_compresses_is_the_bound() {
+        let distribute = phase(
+            "distribute",
+            [2, 98, 0, 0, 0, 0],
+            [10, 90, 0, 0, 0, 0],
+            [0, 100, 0, 0, 0, 0],
+        );
+        check(
+            &helped(distribute, Stage::Decompress, [70, 0, 0, 0, 30, 0]),
+            &ends([1, 1, 1]),
+            0,
+            "distribute was bound by the processor: 2 threads on 2 cores, mostly in decompress, \
+             2.8 s of a core for each GB",
+        );
+        let sort = phase(
+            "sort",
+            [1, 0, 90, 0, 9, 0],
+            [5, 0, 50, 45, 0, 0],
+            [1, 94, 0, 0, 5, 0],
+        );
+        check(
+            &helped(sort, Stage::Compress, [70, 10, 20, 0, 0, 0]),
+            &ends([1, 1, 1]),
+            0,
+            "sort was bound by the processor: 2 threads on 2 cores, mostly in compress, 2.8 s of a \
+             core for each GB",
         );
     }
 

@@ -259,6 +259,7 @@ impl Data {
                 record: record as u64,
                 path: names[input].clone(),
                 offset: before.iter().map(Vec::len).sum::<usize>() as u64,
+                text: self.records[record].clone(),
             }
         });
         let is_summed = kind.name == benchmark().name;
@@ -575,6 +576,39 @@ fn a_summary_is_written_whole_or_not_at_all() {
             Err(error) if error.doing.contains("last") => assert_eq!(found, summary.to_bytes()),
             Err(_) => assert_eq!(found, b"old"),
         }
+    }
+}
+
+#[test]
+fn a_check_may_end_at_the_first_record_out_of_order() {
+    let mut random = Random::new("a_check_may_end_at_the_first_record_out_of_order");
+    for round in 0..30 {
+        let count = random.below(3000) + 2;
+        let wrong = random.below(count - 1) + 1;
+        let mut wanted = Vec::new();
+        let mut bytes = Vec::new();
+        for number in 0..count {
+            let line = match number == wrong {
+                true => format!("!low {number}\n"),
+                false => format!("{number:09} {}\n", "x".repeat(number % 50)),
+            };
+            if number == wrong {
+                wanted = line.clone().into_bytes();
+            }
+            bytes.extend(line.bytes());
+        }
+        // What is behind it is long, and in order again or not.
+        bytes.extend(b"a\n".repeat(100_000));
+        let sim = Sim::new(round);
+        sim.put_stdin(&bytes);
+        let job = Check {
+            first_only: true,
+            chunk_bytes: Some(8192),
+            ..job(&lines(), &["-".into()], 1 + random.below(4))
+        };
+        let stop = Stop::new();
+        let found = check(&job, &sim, &stop).unwrap().first_unordered.unwrap();
+        assert_eq!((found.record, found.text), (wrong as u64, wanted));
     }
 }
 

@@ -36,6 +36,7 @@ fn plan(node_count: u32) -> Plan {
         extents: vec![Extent::File(1 << 30)],
         record_bytes_mean: None,
         device_count: 1,
+        ..Inputs::default()
     };
     let machine = Machine {
         cores: 4,
@@ -81,6 +82,8 @@ fn done(node: u32) -> Done {
             phases: Vec::new(),
             bytes: Bytes {
                 input: 0,
+                input_stored: 0,
+                header: 0,
                 input_read: 0,
                 sample_read: 0,
                 temp_written: 0,

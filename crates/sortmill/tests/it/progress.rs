@@ -1,7 +1,7 @@
 //! How long a job will still take: the estimate held against a model of a job on a disk, whose end is known.
 
 use sortmill::disk::Rates;
-use sortmill::progress::{Part, Phase, Snapshot};
+use sortmill::progress::{Part, Phase, Snapshot, Work};
 
 use crate::sort::inputs::{Random, seed};
 
@@ -9,13 +9,18 @@ use crate::sort::inputs::{Random, seed};
 #[derive(Debug)]
 struct Model {
     disk: Rates,
-    /// Bytes that the processor distributes, and sorts, in a second.
+    /// Bytes that the processors distribute, and sort, in a second.
     distributes: f64,
     sorts: f64,
+    /// What the disk takes to sort, of what it takes for as much at first: output is written over temporary data.
+    over: f64,
     bytes: f64,
     memory: f64,
     verify: bool,
 }
+
+/// Threads that compute.
+const WORKERS: u64 = 2;
 
 /// A stretch of a phase in which both ways go at even rates.
 struct Stretch {
@@ -31,11 +36,14 @@ impl Model {
     fn stretches(&self) -> Vec<Stretch> {
         let kept = self.memory.min(self.bytes);
         let spilled = self.bytes - kept;
-        let stretch = |phase, read: f64, written: f64, per_s: f64| Stretch {
-            phase,
-            seconds: self.needed_s(read, written).max(read.max(written) / per_s),
-            read,
-            written,
+        let stretch = |phase, read: f64, written: f64, per_s: f64| {
+            let over = if phase == Phase::Sort { self.over } else { 1.0 };
+            Stretch {
+                phase,
+                seconds: (over * self.needed_s(read, written)).max(read.max(written) / per_s),
+                read,
+                written,
+            }
         };
         let mut stretches = vec![
             stretch(Phase::Distribute, kept, 0.0, self.distributes),
@@ -75,6 +83,7 @@ impl Model {
                     read_bytes_expected: Some(0),
                     written_bytes: 0,
                     written_bytes_expected: Some(0),
+                    work_ns: 0,
                 });
             }
             let part = parts.last_mut().unwrap();
@@ -99,6 +108,10 @@ impl Model {
                 stretch.written,
             );
             part.wall_ns += (passed_s * 1e9) as u64;
+            if stretch.phase == Phase::Distribute {
+                let work_s = WORKERS as f64 * stretch.read * share / self.distributes;
+                part.work_ns += (work_s * 1e9) as u64;
+            }
             if at_s >= began_s {
                 phase = stretch.phase;
             }
@@ -110,6 +123,13 @@ impl Model {
             parts,
             share: None,
             disk,
+            work: Some(Work {
+                worker_count: WORKERS,
+                sort_over_distribute: match self.distributes.is_finite() {
+                    true => self.distributes / self.sorts,
+                    false => 1.0,
+                },
+            }),
         };
         (snapshot, began_s - at_s)
     }
@@ -138,6 +158,7 @@ impl Model {
             },
             distributes: f64::INFINITY,
             sorts: f64::INFINITY,
+            over: between(0.8, 1.0),
             bytes,
             memory: bytes * between(0.01, 2.0),
             verify: random.below(4) == 0,
@@ -176,26 +197,28 @@ fn half_time_is_foreseen_on_a_disk_that_was_measured() {
             };
             Some(measured)
         });
-        assert!(half <= 0.05 && most <= 0.2 && worst <= 0.25);
+        assert!(half <= 0.1 && most <= 0.2 && worst <= 0.35);
     }
 }
 
 #[test]
 fn half_time_is_foreseen_on_an_unknown_disk() {
     let (half, most, worst) = errors("on_an_unknown_disk", |_| None);
-    assert!(half <= 0.05 && most <= 0.2 && worst <= 0.5);
+    assert!(half <= 0.1 && most <= 0.25 && worst <= 0.5);
 }
 
-/// What is bound by processors that are as busy with the one phase as with the other.
+/// What is bound by processors, which have less to do with the one phase than with the other, or more.
 #[test]
 fn half_time_is_foreseen_where_processors_are_slow() {
     let (half, most, worst) = errors("where_processors_are_slow", |model| {
         model.distributes = model.disk.read_alone as f64 / 4.0;
-        model.sorts = model.distributes;
+        // From records of 1000 bytes to such of 10.
+        let sorts = [0.6, 1.0, 1.5, 2.0][(model.bytes as u64 % 4) as usize];
+        model.sorts = model.distributes / sorts;
         model.verify = false;
         None
     });
-    assert!(half <= 0.05 && most <= 0.2 && worst <= 0.25);
+    assert!(half <= 0.1 && most <= 0.27 && worst <= 0.4);
 }
 
 /// The last byte leaves nothing to be done, whatever the job.

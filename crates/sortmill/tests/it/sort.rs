@@ -3,17 +3,23 @@
 //! Sizes are tuned down so that a megabyte goes the whole way: partitions are evicted, divided and merged.
 //! Every run is also asked whether its report adds up and whether it left anything behind.
 
+mod foreseen;
 mod functions;
+mod gnu;
 pub(crate) mod inputs;
 mod kv;
+mod lines;
 mod long;
+mod merged;
 mod oracle;
 mod order;
+mod packed;
 mod parts;
 mod progress;
 mod report;
 mod same;
 mod shapes;
+mod small;
 mod space;
 mod tables;
 mod temps;
@@ -26,9 +32,11 @@ use std::time::Duration;
 
 use sortmill::disk::Figures;
 use sortmill::error::Error;
+use sortmill::io::codec::Codec;
 use sortmill::io::sim::Sim;
 use sortmill::io::{Host, Os, RingKind};
-use sortmill::job::{Input, Job, MapFn, Output, ReduceFn, Tuning};
+use sortmill::job::{Compress, Disorder, Input, Job, MapFn, Output, ReduceFn, Tuning};
+use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
 use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
@@ -80,9 +88,14 @@ impl Machine {
 struct Case {
     format: Format,
     keys: Vec<KeyPart>,
+    line_order: Option<LineOrder>,
+    unique: bool,
     inputs: Vec<Vec<u8>>,
     /// The number of the input that comes as a stream.
     stream: Option<usize>,
+    /// How each input is compressed, as far as they are.
+    packed: Vec<Option<Codec>>,
+    compress: Option<Compress>,
     memory_bytes: u64,
     threads: usize,
     tuning: Tuning,
@@ -91,6 +104,8 @@ struct Case {
     temp_count: usize,
     disk: Option<Figures>,
     equal_keys_meet: bool,
+    /// Its inputs are in order already.
+    merge: Option<Disorder>,
     map: Option<MapFn>,
     reduce: Option<ReduceFn>,
     until: Option<Stage>,
@@ -110,8 +125,12 @@ impl Case {
         Self {
             format,
             keys: Vec::new(),
+            line_order: None,
+            unique: false,
             inputs,
             stream: None,
+            packed: Vec::new(),
+            compress: None,
             memory_bytes: 1 << 20,
             threads: 2,
             tuning: SMALL,
@@ -119,6 +138,7 @@ impl Case {
             temp_count: 1,
             disk: None,
             equal_keys_meet: false,
+            merge: None,
             map: None,
             reduce: None,
             until: None,
@@ -139,6 +159,8 @@ impl Case {
     fn job(&self, inputs: Vec<Input>, output: PathBuf, temps: Vec<PathBuf>) -> Job {
         let mut job = Job::new(inputs, Output::Path(output), self.format);
         job.keys.clone_from(&self.keys);
+        job.line_order.clone_from(&self.line_order);
+        job.unique = self.unique;
         job.memory_bytes = Some(self.memory_bytes);
         job.threads = Some(self.threads);
         job.disks = vec![self.disk.clone(); temps.len()];
@@ -146,10 +168,22 @@ impl Case {
         job.temp_apart = self.temp_apart;
         job.tuning = self.tuning;
         job.equal_keys_meet = self.equal_keys_meet;
+        job.merge = self.merge;
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);
         job.until = self.until;
+        job.decompress = !self.packed.is_empty();
+        job.compress = self.compress;
         job
+    }
+
+    /// Input `number` as it lies there.
+    fn stored(&self, number: usize) -> Vec<u8> {
+        let bytes = &self.inputs[number];
+        match self.packed.get(number).copied().flatten() {
+            None => bytes.clone(),
+            Some(codec) => packed::packed(codec, bytes),
+        }
     }
 
     /// Sorts on `machine`.
@@ -165,13 +199,14 @@ impl Case {
         let temps = temps(Path::new("/"), self.temp_count);
         temps.iter().for_each(|temp| sim.put_dir(temp));
         let mut named = Vec::new();
-        for (number, bytes) in self.inputs.iter().enumerate() {
+        for number in 0..self.inputs.len() {
+            let bytes = self.stored(number);
             if self.stream == Some(number) {
-                sim.put_stdin(bytes);
+                sim.put_stdin(&bytes);
                 named.push(Input::Stdin);
             } else {
                 let path = PathBuf::from(format!("/in{number}"));
-                sim.put(&path, bytes);
+                sim.put(&path, &bytes);
                 named.push(Input::Path(path));
             }
         }
@@ -193,10 +228,11 @@ impl Case {
             .iter()
             .for_each(|temp| std::fs::create_dir(temp).unwrap());
         let mut named = Vec::new();
-        for (number, bytes) in self.inputs.iter().enumerate() {
+        for number in 0..self.inputs.len() {
+            let bytes = self.stored(number);
             let path = scratch.path(&format!("in{number}"));
             if self.stream == Some(number) {
-                make_fifo(&path, bytes.clone());
+                make_fifo(&path, bytes);
             } else {
                 std::fs::write(&path, bytes).unwrap();
             }
@@ -228,8 +264,19 @@ impl Case {
         let (output, report) = self
             .try_run(machine)
             .unwrap_or_else(|error| panic!("{what} on {machine:?}: {error}"));
-        let wanted = oracle::sorted(self.format, &self.keys, &self.inputs);
-        compare(&output, &wanted.concat(), &format!("{what} on {machine:?}"));
+        let mut wanted = oracle::sorted(self.format, &self.keys, &self.inputs);
+        if self.unique {
+            oracle::without_repeats(self.format, &self.keys, &mut wanted);
+        }
+        let unpacked = match self.compress {
+            None => output.clone(),
+            Some(compress) => packed::unpacked(compress.codec, &output),
+        };
+        compare(
+            &unpacked,
+            &wanted.concat(),
+            &format!("{what} on {machine:?}"),
+        );
         report::check(self, &report, &output, wanted.len() as u64);
         report
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sortmill::error::ErrorKind;
 use sortmill::io::sim::Sim;
-use sortmill::job::{Input, Job, Output, Tuning};
+use sortmill::job::{Disorder, Input, Job, Output, Tuning};
 use sortmill::metrics::Stage;
 use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
@@ -145,6 +145,47 @@ fn a_job_that_ends_early_finds_what_it_can() {
                 assert_eq!(sim.get("/out").unwrap(), OLD, "{told}");
                 assert_eq!(sim.names().len(), 3, "{told}: {:?}", sim.names());
             }
+        }
+    }
+}
+
+/// The same where sorted inputs are merged: what comes out of the merge is held against what was cut out of the inputs.
+#[test]
+fn what_happens_to_a_record_that_is_merged_is_found() {
+    for deed in [Deed::Drop, Deed::Double, Deed::Alter] {
+        for when in [0, 7_000, 19_999] {
+            let sim = Sim::new(1);
+            sim.put_dir("/temp");
+            sim.put("/out", OLD);
+            let mut records: Vec<Vec<u8>> =
+                input().chunks(RECORD_BYTES).map(<[u8]>::to_vec).collect();
+            records.sort();
+            let mut inputs = vec![Vec::new(); 3];
+            for (number, record) in records.iter().enumerate() {
+                inputs[number % 3].extend_from_slice(record);
+            }
+            let mut named = Vec::new();
+            for (number, bytes) in inputs.iter().enumerate() {
+                let path = format!("/in{number}");
+                sim.put(&path, bytes);
+                named.push(Input::Path(path.into()));
+            }
+            let format = Format::Fixed(RECORD_BYTES as u32);
+            let mut job = Job::new(named, Output::Path("/out".into()), format);
+            job.keys = vec![KeyPart::plain(0, 8)];
+            job.merge = Some(Disorder::Refused);
+            job.memory_bytes = Some(40 << 20);
+            job.temps = vec!["/temp".into()];
+            let passed = AtomicU64::new(0);
+            job.tamper = Some(Arc::new(move |here, records| {
+                if here == Border::Reduce && passed.fetch_add(1, Ordering::SeqCst) == when {
+                    commit(deed, records);
+                }
+            }));
+            let result = run::sort(&job, &sim, &Stop::new()).map(drop);
+            let error = result.expect_err("it was tampered with");
+            assert_eq!(error.kind, ErrorKind::Lost, "{deed:?} {when}: {error}");
+            assert_eq!(sim.get("/out").unwrap(), OLD);
         }
     }
 }

@@ -68,14 +68,62 @@ fn sorted_records_and_almost_sorted_ones_are_coreutils_own() {
     }
 }
 
+/// Lines of any length, one of 4 MB, empty ones, zeros and carriage returns among them.
+#[test]
+fn sorted_lines_and_almost_sorted_ones_are_coreutils_own() {
+    let scratch = Scratch::new("sort-order-lines");
+    let mut lines: Vec<String> = (0..2_500_000_u64)
+        .map(|number| match number {
+            ..1_000 => "\n".to_owned(),
+            900_000 => format!("{number:012}{}\n", " ".repeat(4_000_000)),
+            _ if number % 1_000 == 0 => format!("{number:012}\0\r\n"),
+            _ => format!("{number:012} {:0>1$}\n", "", number as usize % 60),
+        })
+        .collect();
+    for (name, is_one_pass) in [("sorted", true), ("reversed", true), ("stray", false)] {
+        match name {
+            "reversed" => lines.reverse(),
+            "stray" => {
+                lines.reverse();
+                let stray = lines.remove(40_001);
+                lines.insert(1_900_003, stray);
+            }
+            _ => {}
+        }
+        let bytes = lines.concat();
+        std::fs::write(scratch.path("in"), bytes.strip_suffix('\n').unwrap()).unwrap();
+        let mut oracle = Command::new("sort");
+        oracle.arg("-s").arg(scratch.path("in")).env("LC_ALL", "C");
+        let Ok(wanted) = oracle.output() else {
+            println!("skipped: no coreutils sort");
+            return;
+        };
+        for flags in ["--io posix", "--no-direct --threads 1", "--verify"] {
+            let line = format!("{flags} -S 96MiB -T {{}} -o {{}}out {{}}in");
+            let said = stderr(&run_well(sort(words(&scratch, &line))));
+            assert_eq!(said.contains(": one pass"), is_one_pass, "{flags}: {said}");
+            let again = said.contains("were written again");
+            assert_eq!(again, !is_one_pass, "{flags}: {said}");
+            let out = std::fs::read(scratch.path("out")).unwrap();
+            assert!(out == wanted.stdout, "{name} {flags}");
+        }
+        // To a stream nothing is written early.
+        let stdout = run_well(sort(words(&scratch, "-S 96MiB -T {} {}in")));
+        assert!(stdout.stdout == wanted.stdout, "{name} to stdout");
+    }
+}
+
 #[test]
 fn the_plan_says_that_order_would_help() {
     let scratch = Scratch::new("sort-order-plan");
     std::fs::write(scratch.path("in"), vec![b'\n'; 60_000_000]).unwrap();
     let said = |line: &str| run_well(sort(words(&scratch, line))).stdout;
     let hint = "or 1 if the input is found in order";
-    let to_file = said("--format fixed:4 -S 48MiB --dry-run -o {}out {}in");
-    assert!(String::from_utf8_lossy(&to_file).contains(hint));
+    for format in ["lines", "fixed:4"] {
+        let line = format!("--format {format} -S 48MiB --dry-run -o {{}}out {{}}in");
+        let to_file = said(&line);
+        assert!(String::from_utf8_lossy(&to_file).contains(hint), "{format}");
+    }
     let to_stdout = said("--format fixed:4 -S 48MiB --dry-run {}in");
     assert!(!String::from_utf8_lossy(&to_stdout).contains(hint));
 }

@@ -219,7 +219,6 @@ fn no_line_where_none_belongs() {
         ("bare", begin("-o {}out4", &bare)),
         // Records go to a pipe, and who reads it may write to the terminal.
         ("pipe", begin("", &|_| {})),
-        ("standard output", begin("-o -", &|_| {})),
     ];
     let drawn = [
         begin("-o {}out5", &|_| {}),

@@ -80,7 +80,7 @@ fn a_trace_shows_every_stage_and_all_of_the_time() {
         }
     }
     let job: Vec<&str> = threads["the job"].iter().map(|slice| &*slice.2).collect();
-    assert_eq!(job, ["prepare", "distribute", "sort", "commit"]);
+    assert_eq!(job, ["prepare", "sample", "distribute", "sort", "commit"]);
     check_counters(&trace, &report);
 }
 

@@ -108,10 +108,12 @@ pub fn report(
         parts: None,
         nodes,
         order: None,
+        merged: None,
         fingerprints: Fingerprints {
             input: sums.input,
             distributed: sums.distributed,
             gathered: sums.written,
+            dropped: Fingerprint::default(),
             written: sums.written,
         },
         skipped_records: sums.read.skipped,
@@ -128,6 +130,8 @@ fn sum_bytes(nodes: &[NodeReport]) -> Bytes {
     let sum = |of: fn(&Bytes) -> u64| nodes.iter().map(|node| of(&node.bytes)).sum();
     Bytes {
         input: sum(|bytes| bytes.input),
+        header: 0,
+        input_stored: sum(|bytes| bytes.input_stored),
         input_read: sum(|bytes| bytes.input_read),
         sample_read: 0,
         temp_written: sum(|bytes| bytes.temp_written),

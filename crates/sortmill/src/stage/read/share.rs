@@ -90,12 +90,13 @@ impl Run<'_, '_, '_> {
             begun: Begun::with(bytes),
             skipping: bytes > most,
         };
+        let delimiter = self.reader.plan.order.delimiter();
         let mut to = offset;
         while to > 0 && offset - to <= most {
             let from = to.saturating_sub(stretch);
             let buffer = self.read_part(input, from, to)?;
             let part = self.part(&buffer, from, to);
-            if let Some(at) = memchr::memrchr(b'\n', part) {
+            if let Some(at) = memchr::memrchr(delimiter, part) {
                 return Ok(begun(offset - (from + at as u64 + 1)));
             }
             to = from;
@@ -148,7 +149,7 @@ impl Run<'_, '_, '_> {
             .map_err(|error| Error::io(DOING, path, &error).offset(start))?;
         self.totals.device_bytes += moved as u64;
         if start + (moved as u64) < to {
-            return Err(self.shortened(input, start + moved as u64));
+            return Err(self.reader.sources[input].shortened(start + moved as u64));
         }
         Ok(done.op.buffer)
     }

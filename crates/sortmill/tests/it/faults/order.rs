@@ -25,11 +25,35 @@ fn case(seed: u64) -> Case {
     case
 }
 
-#[test]
-fn the_job_writes_early_spills_and_mends() {
-    let case = case(seed());
+/// The same as lines, falling if `falls`, some of them longer than a block, a chunk, or several of either; the last one
+/// lacks its newline.
+fn lines_case(seed: u64, falls: bool) -> Case {
+    let mut numbers: Vec<u64> = (0..24_000).collect();
+    for number in 9_001..9_005 {
+        numbers[number as usize] -= 8_000;
+    }
+    if falls {
+        numbers.reverse();
+    }
+    let mut input = Vec::new();
+    for number in numbers {
+        let width = match number % 1_000 {
+            500 => 30 + number as usize,
+            700..703 => 4_000,
+            _ => 8,
+        };
+        input.extend(format!("{number:016x} {number:0width$}\n").bytes());
+    }
+    let mut case = Case::new(seed, 0);
+    case.expected = Arc::new(sorted(&input));
+    input.pop();
+    case.input = Arc::new(input);
+    case
+}
+
+fn check_mended(case: &Case) {
     let outcome = case.run(seed(), None);
-    judge(&case, &outcome, false);
+    judge(case, &outcome, false);
     let report = outcome.result.unwrap();
     let order = report.order.expect("it seems to be in order");
     println!(
@@ -38,6 +62,15 @@ fn the_job_writes_early_spills_and_mends() {
     );
     assert!(order.late_bytes > 0 && order.again_bytes > order.late_bytes);
     assert!(report.partitions.evicted > 2, "{:?}", report.partitions);
+    let is_lines = case.format == Format::Lines;
+    assert_eq!(report.partitions.long_records > 20, is_lines);
+}
+
+#[test]
+fn the_job_writes_early_spills_and_mends() {
+    check_mended(&case(seed()));
+    check_mended(&lines_case(seed(), false));
+    check_mended(&lines_case(seed(), true));
 }
 
 #[test]
@@ -46,19 +79,38 @@ fn faults_once() {
 }
 
 #[test]
+fn faults_once_in_lines() {
+    sweep(&lines_case(seed(), false), FaultKind::Error(5), false, 7);
+    sweep(&lines_case(seed(), true), FaultKind::Error(5), false, 7);
+}
+
+#[test]
 fn faults_for_good() {
     sweep(&case(seed()), FaultKind::Error(28), true, 7);
+}
+
+#[test]
+fn faults_for_good_in_lines() {
+    sweep(&lines_case(seed(), false), FaultKind::Error(28), true, 11);
 }
 
 /// What was written early and is read again to be written further right is held against what it was.
 #[test]
 fn faults_that_alter_what_was_written_early() {
-    let mut case = case(seed());
+    alter_what_was_written_early(case(seed()), 7);
+}
+
+#[test]
+fn faults_that_alter_lines_written_early() {
+    alter_what_was_written_early(lines_case(seed(), false), 11);
+}
+
+fn alter_what_was_written_early(mut case: Case, step: usize) {
     case.verify = true;
     for kind in [FaultKind::Flip, FaultKind::Lie] {
         let mut found = 0;
         let is_output = |path: &Path| path.to_string_lossy().contains(".out.");
-        alter(&case, kind, 7, is_output, |error| {
+        alter(&case, kind, step, is_output, |error| {
             let lost = matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Lost);
             assert!(lost, "{error}");
             found += 1;

@@ -61,14 +61,8 @@ impl InParts {
     }
 
     fn run(&self, seed: u64, fault: Option<Fault>) -> Ended {
-        let kept: Arc<Mutex<Option<Ended>>> = Arc::default();
-        let (parts, keep) = (self.clone(), Arc::clone(&kept));
-        let mut config = shuttle::Config::new();
-        config.stack_size = 1 << 20;
-        config.max_steps = shuttle::MaxSteps::FailAfter(50_000_000);
-        config.failure_persistence = shuttle::FailurePersistence::None;
-        let scheduler = RandomScheduler::new_from_seed(seed, 1);
-        shuttle::Runner::new(scheduler, config).run(move || {
+        let parts = self.clone();
+        under_schedule(seed, move || {
             let sim = Sim::new(seed);
             sim.put_dir("/temp");
             sim.put("/in", b"an\nearlier\noutput\n");
@@ -84,7 +78,7 @@ impl InParts {
             let result = run::sort(&parts.job(9), &sim, &Stop::new());
             let mut leftovers = leftovers(&sim);
             leftovers.retain(|name| !name.starts_with("/out/"));
-            *keep.lock().unwrap() = Some(Ended {
+            Ended {
                 result,
                 old,
                 new: files(&sim),
@@ -92,10 +86,8 @@ impl InParts {
                 operations: sim.operation_count() - before,
                 before,
                 leftovers,
-            });
-        });
-        let mut kept = kept.lock().unwrap();
-        kept.take().expect("the job ended")
+            }
+        })
     }
 
     /// All of the old output or all of the new one.

@@ -48,7 +48,13 @@ pub fn sorted(format: Format, keys: &[KeyPart], inputs: &[Vec<u8>]) -> Vec<Vec<u
     all
 }
 
-fn compare(format: Format, keys: &[KeyPart], a: &[u8], b: &[u8]) -> Ordering {
+/// Of sorted records with equal keys the first.
+pub fn without_repeats(format: Format, keys: &[KeyPart], sorted: &mut Vec<Vec<u8>>) {
+    sorted.dedup_by(|later, first| compare(format, keys, first, later).is_eq());
+}
+
+/// Compares the keys of two records.
+pub fn compare(format: Format, keys: &[KeyPart], a: &[u8], b: &[u8]) -> Ordering {
     if format == Format::Lines {
         return a[..a.len() - 1].cmp(&b[..b.len() - 1]);
     }

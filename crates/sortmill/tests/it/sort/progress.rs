@@ -81,11 +81,23 @@ impl Watched {
         let moved =
             |phase| part(phase).map_or((0, 0), |part| (part.read_bytes, part.written_bytes));
         let (read, spilled) = moved(Phase::Distribute);
-        let (loaded, written) = moved(Phase::Sort);
+        let only = if report.merged.is_some() {
+            Phase::Merge
+        } else {
+            Phase::Sort
+        };
+        let (loaded, written) = moved(only);
         let bytes = &report.bytes;
         match &report.order {
+            None if report.merged.is_some() => {
+                assert_eq!(
+                    (read, loaded),
+                    (0, bytes.input + bytes.temp_read),
+                    "{end:?}"
+                );
+            }
             None => {
-                assert_eq!(read, bytes.input, "{end:?}");
+                assert_eq!(read, bytes.input_stored, "{end:?}");
                 assert_eq!(loaded, bytes.temp_read, "{end:?}");
             }
             // Phases take turns, and all counts as one.

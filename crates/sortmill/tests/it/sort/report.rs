@@ -8,22 +8,30 @@ use super::{Case, Machine};
 /// What must hold for every job that ended well.
 pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
     let prints = &report.fingerprints;
-    assert_eq!(prints.distributed, prints.gathered);
+    let mut out = prints.gathered;
+    out.merge(&prints.dropped);
+    assert_eq!(prints.distributed, out);
+    assert!(prints.dropped.records == 0 || report.plan.order.is_unique());
     if case.map.is_none() && case.reduce.is_none() {
-        assert_eq!(prints.input, prints.written);
+        assert_eq!(prints.input, out);
+        assert_eq!(prints.gathered, prints.written);
         assert_eq!(prints.written.records, record_count);
     }
-    assert_eq!(prints.written.bytes, output.len() as u64);
+    if case.compress.is_none() {
+        assert_eq!(prints.written.bytes, output.len() as u64);
+    }
 
     let bytes = &report.bytes;
     let input: usize = case.inputs.iter().map(Vec::len).sum();
     assert_eq!(bytes.input, input as u64);
     assert_eq!(bytes.output, output.len() as u64);
-    assert!(bytes.input_read >= bytes.input);
+    let stored = (0..case.inputs.len()).map(|number| case.stored(number).len());
+    assert_eq!(bytes.input_stored, stored.sum::<usize>() as u64);
+    assert!(bytes.input_read >= bytes.input_stored);
     assert!(bytes.output_written >= bytes.output);
     match &report.order {
         None => {
-            assert!(bytes.input_read <= bytes.input + 4095 * case.inputs.len() as u64);
+            assert!(bytes.input_read <= bytes.input_stored + 4095 * case.inputs.len() as u64);
             assert!(bytes.output_written <= bytes.output + 4095);
         }
         Some(order) => {
@@ -36,9 +44,14 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
             assert!(order.late_bytes > 0 || order.again_bytes == 0);
         }
     }
-    assert_eq!(bytes.merge_extra > 0, report.partitions.merged > 0);
+    let runs = report.merged.map_or(0, |merged| merged.runs);
+    assert_eq!(report.merged.is_some(), case.merge.is_some());
+    assert_eq!(
+        bytes.merge_extra > 0,
+        report.partitions.merged > 0 || runs > 0
+    );
     let plain_written = bytes.temp_written > 0;
-    let moved = report.partitions.evicted + report.partitions.merged > 0;
+    let moved = report.partitions.evicted + report.partitions.merged + runs > 0;
     let has_long = report.partitions.long_records > 0;
     assert!(plain_written >= moved, "{report:?}");
     assert!(!plain_written || moved || has_long, "{report:?}");

@@ -1,0 +1,470 @@
+//! The numbers of a job that merges inputs that are sorted already. Pure; no I/O.
+//!
+//! What is merged at once are **rows**: inputs, or runs that were merged before. Each row has the buffer that its
+//! next records come from, and beyond those there are some that are read ahead into. Buffers are as large as that
+//! allows, because each read of a row is a seek away from that of another. Where even small ones are not enough,
+//! neighbouring rows are merged into runs first: the smallest, and no more of them than it takes, so that as few
+//! bytes as possible are written and read once more.
+
+use serde::{Deserialize, Serialize};
+use sortmill_io::os::Machine;
+use sortmill_io::{ALIGN_BYTES, align_up};
+
+use super::{Budget, ChunkBuffers, Doubt, Inputs, Plan, in_flight_bytes};
+use crate::chunks::Extent;
+use crate::disk::Figures;
+use crate::job::Job;
+use crate::long::{HEAD_BYTES_MAX, WHOLE_COUNT};
+use crate::order::{Format, Order};
+
+/// How sorted inputs are merged.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Merging {
+    /// Inputs that are merged: streams, and files that are not empty.
+    pub row_count: usize,
+    /// The most rows that are merged at once.
+    pub fan_in: usize,
+    /// Bytes of a read.
+    pub read_bytes: usize,
+    /// Room in front of what is read, for the beginning of its first record: so many bytes may a record have.
+    pub headroom_bytes: usize,
+    /// Reads in flight.
+    pub read_depth: usize,
+    /// Neighbouring rows that are merged into runs before all that are left are merged into the output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+}
+
+/// Neighbouring rows become one, a run, which takes their place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// The first of them, counted in the rows that there are by then.
+    pub first: usize,
+    /// How many.
+    pub count: usize,
+}
+
+/// The largest read.
+const READ_BYTES_MAX: usize = 4 << 20;
+/// Short of it a disk seeks more than it reads, so rather than that runs are made.
+const READ_BYTES_MIN: usize = 256 << 10;
+/// Where memory is so short that fewer rows than this would be merged at once, reads may be as small as the least.
+const FAN_IN_WISHED: u64 = 16;
+const READ_BYTES_LEAST: usize = 64 << 10;
+/// Up to this many files are open all the time, of more these at once.
+const OPEN_MAX: u64 = crate::stage::read::OPEN_MAX as u64;
+const OPEN_AT_ONCE: u64 = 24;
+/// Buffers of a stream: one that is merged, one that is filled.
+pub const STREAM_BUFFERS: usize = 2;
+/// Buffers of the run that is written: a block, what is put into it, and one beside.
+pub const RUN_BUFFERS: usize = 3;
+
+/// The plan for `limit` bytes of memory, if they are enough for one.
+pub fn within(
+    limit: u64,
+    order: Order,
+    job: &Job,
+    inputs: &Inputs,
+    machine: &Machine,
+) -> Option<Plan> {
+    let mut budget = Budget::new(limit);
+    // What looked like a small job and turned out to be none.
+    if inputs.ahead_bytes > 0 {
+        budget.hold("read ahead of streams", inputs.ahead_bytes)?;
+    }
+    // Output on its way out; to verify it, on its way in again.
+    let chunks = ChunkBuffers::new(job, inputs, machine.cores, &mut budget)?;
+    let takes_parts = !matches!(job.format, Format::Fixed(_));
+    if let Format::Fixed(bytes) = job.format
+        && bytes as usize > chunks.headroom_bytes
+    {
+        // One that is put together and one that is looked at while the output is verified.
+        budget.hold(
+            "long records",
+            WHOLE_COUNT as u64 * align_up(u64::from(bytes)),
+        )?;
+    }
+    let sizes = row_sizes(&inputs.extents);
+    let rows = Rows::choose(job, &sizes, budget.left_bytes())?;
+    let at_once = rows.fan_in;
+    // The beginning of a record that goes on in the next buffer of its row.
+    budget.hold("beginnings of records", at_once * rows.headroom)?;
+    if rows.streams > 0 {
+        // A stream is read by a thread of its own, which waits for nobody else's memory.
+        let count = rows.streams.min(at_once) * STREAM_BUFFERS as u64;
+        budget.hold("buffers of streams", count * rows.buffer())?;
+    }
+    let (steps, passes, temp_bytes) = steps(&sizes, at_once as usize);
+    if !steps.is_empty() {
+        budget.hold(
+            "the run that is written",
+            RUN_BUFFERS as u64 * rows.buffer(),
+        )?;
+    }
+    // All files may be double-buffered; beyond that nothing is gained.
+    let files = if steps.is_empty() {
+        rows.files
+    } else {
+        at_once
+    };
+    let wished = files + files.max(2 * rows.extra);
+    let block_count = wished.min(budget.left_bytes() / rows.buffer()).max(1);
+    budget.hold("buffers of inputs", block_count * rows.buffer())?;
+    let block_bytes = rows.buffer() as usize;
+    let temp_bytes = match steps[..] {
+        [] => Some(0),
+        _ => temp_bytes,
+    };
+    let both_ways = |bytes: Option<u64>| Some(2 * bytes?);
+    Some(Plan {
+        input_bytes: inputs.bytes(),
+        guessed_bytes: None,
+        stored_bytes: None,
+        worker_count: chunks.worker_count,
+        chunk_bytes: chunks.chunk_bytes,
+        headroom_bytes: chunks.headroom_bytes,
+        chunk_count: chunks.count,
+        chunk_depth: chunks.depth,
+        block_depth: rows.depth(),
+        batch_records_max: 0,
+        mapped_bytes_max: 0,
+        block_bytes,
+        block_records_max: 0,
+        block_count: block_count as usize,
+        block_low_water: 0,
+        partition_count: 0,
+        partition_count_max: 0,
+        divide_bytes: 0,
+        divide_records: 0,
+        entry_count: 0,
+        unit_blocks_max: 0,
+        record_bytes_max: rows.headroom as usize,
+        takes_parts,
+        head_bytes: HEAD_BYTES_MAX,
+        body_depth: 0,
+        sample_count: 0,
+        sample_bytes: 0,
+        record_bytes_mean: 0,
+        temp_bytes,
+        moved_bytes: both_ways(inputs.bytes())
+            .zip(both_ways(temp_bytes))
+            .map(|(once, again)| once + again),
+        resident_bytes: None,
+        doubts: match inputs.bytes() {
+            Some(_) => Vec::new(),
+            None => vec![Doubt::Stream],
+        },
+        shared_bytes: None,
+        passes,
+        disk: Figures::together(&job.disks),
+        part_count: None,
+        nodes: None,
+        looks_for_order: false,
+        merging: Some(Merging {
+            row_count: sizes.len(),
+            fan_in: at_once as usize,
+            read_bytes: rows.read as usize,
+            headroom_bytes: rows.headroom as usize,
+            read_depth: rows.depth(),
+            steps,
+        }),
+        decoders: None,
+        encoders: None,
+        equal_keys_meet: false,
+        lately: None,
+        verify: job.verify.unwrap_or(false),
+        budget,
+        order,
+    })
+}
+
+/// Bytes of each row, `None` of a stream.
+fn row_sizes(extents: &[Extent]) -> Vec<Option<u64>> {
+    let rows = extents.iter().filter(|extent| **extent != Extent::File(0));
+    let sizes = rows.map(|extent| match extent {
+        Extent::File(bytes) => Some(*bytes),
+        Extent::Stream => None,
+    });
+    sizes.collect()
+}
+
+/// How large buffers are, and how many rows have one at once.
+struct Rows {
+    files: u64,
+    streams: u64,
+    fan_in: u64,
+    read: u64,
+    headroom: u64,
+    /// Buffers that are read ahead into.
+    extra: u64,
+    in_flight: u64,
+}
+
+impl Rows {
+    fn choose(job: &Job, sizes: &[Option<u64>], left: u64) -> Option<Self> {
+        let sized = |read| Self::sized(job, sizes, left, read);
+        if let Some(read) = job.tuning.chunk_bytes {
+            return sized(read);
+        }
+        let halves = |from: usize, to: usize| {
+            std::iter::successors(Some(from), |read| Some(read / 2))
+                .take_while(move |&read| read >= to)
+        };
+        let is_enough = |rows: &Self| rows.fan_in >= rows.files + rows.streams;
+        let one_pass = halves(READ_BYTES_MAX, READ_BYTES_MIN)
+            .filter_map(sized)
+            .find(is_enough);
+        if one_pass.is_some() {
+            return one_pass;
+        }
+        let is_wide = |rows: &Self| rows.fan_in >= FAN_IN_WISHED;
+        let several = halves(READ_BYTES_MIN, READ_BYTES_LEAST)
+            .filter_map(sized)
+            .find(is_wide);
+        several.or_else(|| sized(READ_BYTES_LEAST))
+    }
+
+    /// With reads of `read` bytes; `None` if not even two rows would have memory.
+    fn sized(job: &Job, sizes: &[Option<u64>], left: u64, read: usize) -> Option<Self> {
+        let record = match job.format {
+            Format::Fixed(bytes) => u64::from(bytes),
+            Format::Lines | Format::Kv => 0,
+        };
+        let streams = sizes.iter().filter(|size| size.is_none()).count() as u64;
+        let files = sizes.len() as u64 - streams;
+        let in_flight = in_flight_bytes(job);
+        let mut rows = Self {
+            files,
+            streams,
+            fan_in: files + streams,
+            read: read as u64,
+            headroom: align_up((read as u64 / 4).max(record)),
+            extra: 0,
+            in_flight,
+        };
+        rows.extra = ((2 * in_flight).min(left / 4) / rows.buffer()).max(2);
+        let buffers = files + STREAM_BUFFERS as u64 * streams + rows.extra;
+        if buffers * rows.buffer() + (files + streams) * rows.headroom <= left {
+            return Some(rows);
+        }
+        let beside = (rows.extra + RUN_BUFFERS as u64) * rows.buffer();
+        // A step may be of streams, and another one of runs.
+        let each = match streams {
+            0 => 1,
+            _ => 1 + STREAM_BUFFERS as u64,
+        };
+        rows.fan_in = left.checked_sub(beside)? / (each * rows.buffer() + rows.headroom);
+        (rows.fan_in >= 2).then_some(rows)
+    }
+
+    /// Bytes of a buffer: what is read, the room in front of it, and room for the newline that an input may lack.
+    fn buffer(&self) -> u64 {
+        self.headroom + self.read.next_multiple_of(ALIGN_BYTES as u64) + ALIGN_BYTES as u64
+    }
+
+    fn depth(&self) -> usize {
+        // Many files are open only while they are read, and a process may have as few as 64 descriptors.
+        let most = match self.files {
+            ..=OPEN_MAX => 128,
+            _ => OPEN_AT_ONCE,
+        };
+        (self.in_flight / self.read).clamp(2, most).min(self.extra) as usize
+    }
+}
+
+/// Which rows become runs, one step after the other, until `fan_in` are left; how often a record is read at most; and
+/// how many bytes of records runs have together, if that is known.
+fn steps(sizes: &[Option<u64>], fan_in: usize) -> (Vec<Step>, u32, Option<u64>) {
+    let rows = sizes.iter().map(|size| Planned {
+        // A stream is rather not read twice.
+        bytes: u128::from(size.unwrap_or(u64::MAX)),
+        is_known: size.is_some(),
+        runs: 0,
+    });
+    let mut merge = Steps {
+        rows: rows.collect(),
+        steps: Vec::new(),
+        run_bytes: Some(0),
+    };
+    while merge.rows.len() > fan_in {
+        let over = merge.rows.len() - fan_in;
+        match (over - 1) / (fan_in - 1) {
+            0 => merge.cheapest(over + 1),
+            groups => merge.whole_groups(groups, fan_in),
+        }
+    }
+    let runs = merge.rows.iter().map(|row| row.runs).max();
+    (merge.steps, runs.unwrap_or(0) + 1, merge.run_bytes)
+}
+
+/// A row as far as it is planned.
+#[derive(Clone, Copy)]
+struct Planned {
+    bytes: u128,
+    is_known: bool,
+    /// How many runs its records have been in.
+    runs: u32,
+}
+
+struct Steps {
+    rows: Vec<Planned>,
+    steps: Vec<Step>,
+    run_bytes: Option<u64>,
+}
+
+impl Steps {
+    /// Merges the `count` neighbours that have the fewest bytes.
+    fn cheapest(&mut self, count: usize) {
+        let mut bytes: u128 = self.rows[..count].iter().map(|row| row.bytes).sum();
+        let (mut first, mut least) = (0, bytes);
+        for next in 1..=self.rows.len() - count {
+            bytes = bytes - self.rows[next - 1].bytes + self.rows[next + count - 1].bytes;
+            if bytes < least {
+                (first, least) = (next, bytes);
+            }
+        }
+        self.merge(first, count);
+    }
+
+    /// Cuts the rows into groups of `size` and merges the `count` cheapest of them, or all: so no run stands in the
+    /// way of neighbours that are to become another one.
+    fn whole_groups(&mut self, count: usize, size: usize) {
+        let bytes = |group: &[Planned]| group.iter().map(|row| row.bytes).sum::<u128>();
+        let groups = self.rows.chunks_exact(size).map(bytes).enumerate();
+        let mut chosen: Vec<(usize, u128)> = groups.collect();
+        chosen.sort_by_key(|&(_, bytes)| bytes);
+        chosen.truncate(count);
+        chosen.sort_unstable();
+        for (before, (group, _)) in chosen.into_iter().enumerate() {
+            self.merge(group * size - before * (size - 1), size);
+        }
+    }
+
+    fn merge(&mut self, first: usize, count: usize) {
+        let some = &self.rows[first..first + count];
+        let run = Planned {
+            bytes: some.iter().map(|row| row.bytes).sum(),
+            is_known: some.iter().all(|row| row.is_known),
+            runs: some.iter().map(|row| row.runs).max().unwrap_or(0) + 1,
+        };
+        let known = self.run_bytes.filter(|_| run.is_known);
+        self.run_bytes = known.map(|bytes| bytes + run.bytes as u64);
+        self.rows.splice(first..first + count, [run]);
+        self.steps.push(Step { first, count });
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::job::{Disorder, Input, Output};
+
+    const MIB: u64 = 1 << 20;
+
+    fn plan(format: Format, memory: u64, extents: Vec<Extent>) -> Option<Plan> {
+        let mut job = Job::new(vec![Input::Stdin], Output::Stdout, format);
+        job.merge = Some(Disorder::Refused);
+        job.memory_bytes = Some(memory);
+        let inputs = Inputs {
+            extents,
+            ..Inputs::default()
+        };
+        let machine = Machine {
+            cores: 2,
+            memory_bytes_available: 1 << 40,
+            memory_bytes_total: 1 << 40,
+        };
+        Plan::new(&job, &inputs, &machine).ok()
+    }
+
+    #[test]
+    fn memory_is_kept_and_every_row_has_a_buffer() {
+        for memory in [26, 32, 50, 64, 100, 256, 1024, 20_000].map(|mib| mib * MIB) {
+            for count in [0, 1, 2, 3, 10, 100, 300, 1000, 5000] {
+                for streams in [0, 1, 2, count] {
+                    let mut extents = vec![Extent::File(50_000_000); count];
+                    let some = extents.iter_mut().take(streams);
+                    some.for_each(|extent| *extent = Extent::Stream);
+                    let Some(plan) = plan(Format::Lines, memory, extents) else {
+                        assert!(memory < 32 * MIB, "{memory} {count} {streams}");
+                        continue;
+                    };
+                    let held: u64 = plan.budget.holders.iter().map(|holder| holder.bytes).sum();
+                    assert!(held <= memory, "{held} of {memory}");
+                    let merging = plan.merging.as_ref().unwrap();
+                    let is_one_pass = merging.steps.is_empty();
+                    assert_eq!(is_one_pass, plan.passes == 1);
+                    assert_eq!(is_one_pass, merging.fan_in >= count);
+                    let streams = streams.min(count);
+                    let files = if is_one_pass {
+                        count - streams
+                    } else {
+                        merging.fan_in
+                    };
+                    let ahead = usize::from(files > 0);
+                    assert!(
+                        plan.block_count >= files + ahead,
+                        "{memory} {count} {streams}: {plan:?}"
+                    );
+                    assert!(merging.read_depth >= 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_hundred_files_in_a_gigabyte_are_read_in_large_pieces() {
+        let plan = plan(Format::Lines, 1 << 30, vec![Extent::File(50_000_000); 100]).unwrap();
+        let merging = plan.merging.unwrap();
+        assert_eq!((merging.read_bytes, plan.passes), (4 << 20, 1));
+        assert_eq!(plan.temp_bytes, Some(0));
+    }
+
+    /// However sizes lie, a record is in one run at most where one is enough, and nothing is merged that need not be.
+    #[test]
+    fn no_run_is_merged_into_another_without_need() {
+        let mut state = 1u64;
+        let mut size = |_| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            Some(1 + (state >> 54))
+        };
+        for (count, fan_in) in [(100, 25), (300, 24), (26, 25), (625, 25), (40, 7), (9, 3)] {
+            let sizes: Vec<Option<u64>> = (0..count).map(&mut size).collect();
+            let all: u64 = sizes.iter().flatten().sum();
+            let (steps, passes, bytes) = super::steps(&sizes, fan_in);
+            assert_eq!(passes, 2, "{count} {fan_in}");
+            assert!(bytes.unwrap() <= all, "{count} {fan_in}");
+            let merged_away: usize = steps.iter().map(|step| step.count - 1).sum();
+            assert_eq!(count - merged_away, fan_in);
+        }
+        let (_, passes, _) = super::steps(&[Some(1); 626], 25);
+        assert_eq!(passes, 3);
+    }
+
+    #[test]
+    fn runs_are_made_of_the_smallest_neighbours() {
+        let (steps, passes, bytes) = steps(&[9, 1, 2, 3, 9, 9].map(Some), 4);
+        assert_eq!(steps, [Step { first: 1, count: 3 }]);
+        assert_eq!((passes, bytes), (2, Some(6)));
+        let (steps, passes, bytes) = super::steps(&[Some(5), None, Some(5), Some(7)], 3);
+        assert_eq!(steps, [Step { first: 2, count: 2 }]);
+        assert_eq!((passes, bytes), (2, Some(12)));
+        let (steps, passes, bytes) = super::steps(&[None; 5], 2);
+        assert_eq!(steps.len(), 3);
+        assert!(passes >= 3);
+        assert_eq!(bytes, None);
+        assert_eq!(super::steps(&[Some(1); 7], 7), (Vec::new(), 1, Some(0)));
+    }
+
+    #[test]
+    fn a_fixed_record_fits_the_room_in_front() {
+        let record = 3_000_000;
+        let plan = plan(
+            Format::Fixed(record),
+            1 << 30,
+            vec![Extent::File(90_000_000); 9],
+        )
+        .unwrap();
+        assert!(plan.record_bytes_max >= record as usize);
+    }
+}

@@ -1,0 +1,197 @@
+//! The output compressed, by threads of their own, on its way from the sorters to the writer.
+//!
+//! ```text
+//!   units, in turn --> Sink --frames--> [compress-0 .. C-1] --in turn--> Sink --blocks--> [write]
+//!                      1 MiB each         each: one frame as it becomes
+//! ```
+//!
+//! Frames are cut at fixed offsets of the output and each is compressed on its own, so that the compressed bytes
+//! depend neither on memory nor on threads. Frames have a pool of their own: were they the writer's buffers, threads
+//! that have something to write could wait for those that wait for them. Whoever has compressed a frame waits until
+//! all before it have been put into the writer's buffers, so nothing lies in a list.
+
+use sortmill_io::Pool;
+use sortmill_io::codec::{Codec, Encoder, bound_bytes};
+use sortmill_io::sync::{Mutex, lock};
+
+use super::{Shared, Where};
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::{Compress, Job};
+use crate::metrics::{Meter, Stage, State};
+use crate::places::Places;
+use crate::plan::Encoders;
+use crate::queue::Queue;
+use crate::stage::write::{OutBlock, Output, Sink};
+
+const DOING: &str = "compressing the output";
+
+/// Refuses what cannot be compressed.
+///
+/// # Errors
+/// [`ErrorKind::Usage`], with what could be asked for instead.
+pub fn check(job: &Job, output: &Where) -> Result<()> {
+    let Some(Compress { codec, level }) = job.compress else {
+        return Ok(());
+    };
+    let refuse = |cause: String| {
+        let error = Error::new(ErrorKind::Usage, DOING, cause);
+        Err(error.hint("With --compress-output none the output is written as it is."))
+    };
+    let name = codec.name();
+    if !codec.is_built() {
+        return refuse(format!("this sortmill was built without {name}"));
+    }
+    match (codec.levels(), level) {
+        (None, Some(_)) => return refuse(format!("{name} has no levels here")),
+        (Some((least, _, most)), Some(level)) if !(least..=most).contains(&level) => {
+            return refuse(format!(
+                "{level} is no level of {name}: they are {least} to {most}"
+            ));
+        }
+        _ => {}
+    }
+    if job.on.is_some() {
+        return refuse("--on writes its output as it is".to_owned());
+    }
+    match output {
+        Where::Parts(_) => refuse("the files of --parts are written as they are".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// What lies between the sorters and the writer.
+pub struct Frames {
+    codec: Codec,
+    level: u32,
+    frame_bytes: usize,
+    pool: Pool,
+    /// Frames in their order.
+    pub queue: Queue<OutBlock>,
+    /// Locked while a frame is taken, so that the next one is taken next.
+    taking: Mutex<()>,
+    turns: Places,
+}
+
+impl Frames {
+    /// Those of a job that compresses its output.
+    pub fn new(shared: &Shared<'_>) -> Result<Option<Self>> {
+        let (Some(compress), Some(encoders)) = (shared.job.compress, &shared.plan.encoders) else {
+            return Ok(None);
+        };
+        let count = encoders.count + Encoders::FRAMES_AHEAD;
+        let pool = Pool::new(count, encoders.frame_bytes).map_err(|error| {
+            Error::new(
+                ErrorKind::Memory,
+                "mapping the job's memory",
+                error.to_string(),
+            )
+        })?;
+        let frames = Self {
+            codec: compress.codec,
+            level: encoders.level,
+            frame_bytes: encoders.frame_bytes,
+            queue: Queue::new(count),
+            taking: Mutex::new(()),
+            turns: Places::new(0, 0, Vec::new()),
+            pool,
+        };
+        let (pool, queue, turns) = (
+            frames.pool.clone(),
+            frames.queue.clone(),
+            frames.turns.clone(),
+        );
+        shared.stop.on_stop(move || {
+            pool.close();
+            queue.abort();
+            turns.abort();
+        });
+        Ok(Some(frames))
+    }
+
+    /// What a sink of units fills instead of the writer's buffers.
+    pub fn output<'a>(&'a self, behind: &Output<'a>) -> Output<'a> {
+        Output {
+            pool: &self.pool,
+            blocks: &self.queue,
+            seams: behind.seams,
+            total: None,
+            stage: Stage::Reduce,
+            stop: behind.stop,
+        }
+    }
+
+    /// A thread: frames to `sink`, until there are no more.
+    pub fn compress<'a>(
+        &self,
+        output: &'a Output<'a>,
+        sink: &Mutex<Option<Sink<'a>>>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let mut encoder = Encoder::new(self.codec, self.level, self.frame_bytes).map_err(wrong)?;
+        let mut out = Vec::with_capacity(bound_bytes(self.frame_bytes));
+        loop {
+            meter.lap(Stage::Compress, State::Work);
+            let frame = {
+                let _taking = lock(&self.taking);
+                self.queue.pop()
+            };
+            meter.lap(Stage::Compress, State::Input);
+            let Some(frame) = frame else {
+                return output.stop.check();
+            };
+            let turn = (frame.offset / self.frame_bytes as u64) as usize;
+            encoder
+                .encode(&frame.buffer[frame.range.clone()], &mut out)
+                .map_err(wrong)?;
+            let totals = meter.stage(Stage::Compress);
+            totals.bytes_in += frame.range.len() as u64;
+            totals.bytes_out += out.len() as u64;
+            drop(frame);
+            meter.lap(Stage::Compress, State::Work);
+            let its_turn = self.turns.wait_turn(turn);
+            meter.lap(Stage::Compress, State::Output);
+            if !its_turn {
+                return Err(output.stop.error());
+            }
+            put(output, sink, &out, meter)?;
+            self.turns.end_turn();
+        }
+    }
+
+    /// All frames have been compressed: sends what is left, padded to whole blocks if the output is a file. Answers the
+    /// bytes of the compressed output. Of an output without a record that is one empty frame, as programs want it.
+    pub fn finish<'a>(
+        &self,
+        output: &'a Output<'a>,
+        sink: &Mutex<Option<Sink<'a>>>,
+        padded: bool,
+        meter: &mut Meter<'_>,
+    ) -> Result<u64> {
+        if lock(sink).is_none() {
+            let mut out = Vec::new();
+            let mut encoder =
+                Encoder::new(self.codec, self.level, self.frame_bytes).map_err(wrong)?;
+            encoder.encode(&[], &mut out).map_err(wrong)?;
+            put(output, sink, &out, meter)?;
+        }
+        let sink = lock(sink).take().expect("something was put");
+        let bytes = sink.bytes;
+        sink.finish_all(padded, meter)?;
+        Ok(bytes)
+    }
+}
+
+fn put<'a>(
+    output: &'a Output<'a>,
+    sink: &Mutex<Option<Sink<'a>>>,
+    bytes: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<()> {
+    let mut kept = lock(sink);
+    let sink = kept.get_or_insert_with(|| Sink::new(output, 0));
+    sink.put_part(bytes, meter)
+}
+
+fn wrong(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, DOING, error.to_string())
+}

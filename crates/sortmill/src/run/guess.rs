@@ -1,0 +1,86 @@
+//! What is known of inputs before they are read: how long their records are, and of compressed ones, what they may
+//! become and what decompressing them takes. From the beginnings of some.
+
+use sortmill_io::Os;
+use sortmill_io::os::Kind;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::Job;
+use crate::order::{Begun, Format};
+use crate::plan::PackedInputs;
+use crate::stage::read::{Source, beginning, sample_records};
+
+/// Looks at the beginning of the largest file to learn how long its records are, if they are of any length.
+pub fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<f64>> {
+    const LOOK_BYTES: usize = 64 << 10;
+    if matches!(job.format, Format::Fixed(_)) {
+        return Ok(None);
+    }
+    let order = job.order()?;
+    let largest = sources
+        .iter()
+        .filter(|source| source.meta.kind == Kind::Regular)
+        .max_by_key(|source| source.meta.bytes);
+    let Some(source) = largest.filter(|source| source.meta.bytes > 0) else {
+        return Ok(None);
+    };
+    let (bytes, _) =
+        beginning(os, source, LOOK_BYTES).map_err(|error| unreadable(source, &error))?;
+    let (mut count, mut sum) = (0u64, 0u64);
+    let all = bytes.len();
+    sample_records(&order, &bytes, &Begun::default(), all, |record| {
+        count += 1;
+        sum += record.len() as u64;
+    });
+    // Of records that are longer than all that was looked at, that much is known.
+    Ok(Some(match count {
+        0 => all as f64,
+        _ => sum as f64 / count as f64,
+    }))
+}
+
+/// No file is so large, and plans can still reckon with it.
+const GUESS_BYTES_MAX: u64 = 1 << 56;
+
+/// Looks at the beginnings of the largest compressed files.
+pub fn packed_inputs(os: &dyn Os, sources: &[Source]) -> Result<PackedInputs> {
+    const LOOK_COUNT: usize = 4;
+    const LOOK_BYTES: usize = 4 << 20;
+    let mut packed: Vec<&Source> = (sources.iter())
+        .filter(|source| source.codec.is_some())
+        .collect();
+    if packed.is_empty() {
+        return Ok(PackedInputs::default());
+    }
+    packed.sort_by_key(|source| std::cmp::Reverse(source.meta.bytes));
+    let (mut unpacked, mut used) = (0, 0);
+    for source in packed.iter().take(LOOK_COUNT) {
+        let (bytes, from) =
+            beginning(os, source, LOOK_BYTES).map_err(|error| unreadable(source, &error))?;
+        unpacked += bytes.len();
+        used += from;
+    }
+    let ratio = unpacked as f64 / used.max(1) as f64;
+    let bytes_of = |is_packed: bool| -> u64 {
+        let these = sources
+            .iter()
+            .filter(|source| source.codec.is_some() == is_packed);
+        these.map(|source| source.meta.bytes).sum()
+    };
+    let all_are_files = sources
+        .iter()
+        .all(|source| source.meta.kind == Kind::Regular);
+    let guessed = bytes_of(false).saturating_add((bytes_of(true) as f64 * ratio) as u64);
+    let sniffed = || packed.iter().filter_map(|source| source.codec);
+    Ok(PackedInputs {
+        count: packed.len(),
+        memory_bytes: sniffed().map(|one| one.memory_bytes).max().unwrap_or(0),
+        may_grow: sniffed().any(|one| one.may_grow),
+        guessed_bytes: all_are_files.then_some(guessed.min(GUESS_BYTES_MAX)),
+        stored_bytes: all_are_files.then(|| bytes_of(false) + bytes_of(true)),
+    })
+}
+
+fn unreadable(source: &Source, error: &std::io::Error) -> Error {
+    Error::io("reading the input", &source.file.path, error).kind(ErrorKind::Input)
+}

@@ -1,0 +1,491 @@
+//! A job whose inputs are in order already: read, cut, merge, write, in one pass.
+//!
+//! ```text
+//!              pieces                       blocks
+//!  [read]    ==========>  [merge]         ==========>  [write]
+//!  [stream-n]  a queue     tree of losers               ring of 8 writes
+//!   forecast,  a row         |                            |
+//!   cut <------ input pool --+           chunk pool <-----+
+//! ```
+//!
+//! One thread reads all files, and one each stream; they cut what they read into whole records and sum these up. One
+//! merges: it looks at each record against the one before it in its row, which proves the row's order, and sums up
+//! what comes out. More rows than memory has buffers for are merged into runs first, neighbours so that ties keep
+//! their order, the smallest so that few bytes go to disk twice; a run then stands in their place.
+
+use std::path::Path;
+
+use sortmill_io::Pool;
+use sortmill_io::sync::atomic::AtomicU32;
+use sortmill_io::sync::{Arc, ScopedJoinHandle, scope, spawn};
+
+use super::distribute::{Distributed, guarded, join};
+use super::proof::compare_bytes;
+use super::sorting::Sorted;
+use super::way::{Took, Way};
+use super::{Shared, border};
+use crate::bodies::{Bodies, BodyReader, Means};
+use crate::chunks::Extent;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::job::{Boundaries, Disorder, Input, Job, Output as JobOutput};
+use crate::long::Item;
+use crate::metrics::{Finished, Meter, Metrics, Stage};
+use crate::order::{Format, Order};
+use crate::partitions::Counts;
+use crate::plan::{Merging, Plan, RUN_BUFFERS};
+use crate::queue::Queue;
+use crate::report::Merged;
+use crate::rows::{RowQueues, Run};
+use crate::stage::merge::{Device, Follows, Late, RowMerge, RunWriter, merge_rows};
+use crate::stage::read::{RowOrigin, RowsRead, SortedReader, Source, read_rows, read_stream_row};
+use crate::stage::reduce::Stream;
+use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
+
+/// Sees to it that a job that merges asks for nothing else.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for what does not go with merging, a compressed input, and a stream that is named twice.
+pub fn check(job: &Job, sources: &[Source]) -> Result<()> {
+    check_asked(job)?;
+    if let Some(source) = sources.iter().find(|source| source.codec.is_some()) {
+        let cause = "it is compressed, and only what was sorted and is as it was is merged";
+        return Err(Error::new(ErrorKind::Usage, DOING, cause)
+            .at(&source.file.path)
+            .hint("Decompress it on the way, as in `sortmill merge <(zcat a.gz) <(zcat b.gz)`, or sort the inputs."));
+    }
+    for (number, source) in sources.iter().enumerate() {
+        let is_same = |other: &Source| other.meta.identity == source.meta.identity;
+        if source.extent() == Extent::Stream && sources[..number].iter().any(is_same) {
+            let cause = "a stream can be merged once: two readers would take parts of its records from each other";
+            return Err(Error::new(ErrorKind::Usage, DOING, cause).at(&source.file.path));
+        }
+    }
+    Ok(())
+}
+
+const DOING: &str = "planning the merge";
+
+fn check_asked(job: &Job) -> Result<()> {
+    let wrong = if matches!(job.output, JobOutput::Parts(_)) {
+        "it writes one file or a stream, not parts"
+    } else if job.map.is_some() || job.reduce.is_some() {
+        "map and reduce functions go with sorting"
+    } else if job.on.is_some() {
+        "it runs in one process"
+    } else if job.until.is_some() {
+        "it runs to its end"
+    } else if job.skip_bad > 0 {
+        "it leaves no record out"
+    } else if job.compress.is_some() {
+        "its output is not compressed yet; pipe it into the program that does that"
+    } else if job.header_lines > 0 {
+        "it does not know of header lines yet"
+    } else if job.boundaries != Boundaries::Sample {
+        "it has no partitions, and so no boundaries"
+    } else if job
+        .inputs
+        .iter()
+        .filter(|input| **input == Input::Stdin)
+        .count()
+        > 1
+    {
+        "standard input can be merged once"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Usage, DOING, wrong))
+}
+
+/// A row that is to be merged.
+enum Row<'a> {
+    File(&'a Source),
+    Stream(&'a Source),
+    Run(Run),
+}
+
+/// Merges `sources` into `target`.
+///
+/// # Errors
+/// The first of any thread; an input that is not in order.
+pub fn merge_inputs(
+    shared: &Shared<'_>,
+    sources: &[Source],
+    target: Option<&Target>,
+) -> Result<Way> {
+    let before = Took::now(shared);
+    let merging = shared.plan.merging.as_ref().expect("the plan of a merge");
+    let target = target.expect("a merge writes");
+    let mut rows: Vec<Row<'_>> = sources.iter().filter_map(row_of).collect();
+    let mut done = Done::default();
+    let run_count = AtomicU32::new(0);
+    for step in &merging.steps {
+        let some = rows
+            .splice(step.first..step.first + step.count, [])
+            .collect();
+        let run = make_run(shared, some, &run_count, &mut done)?;
+        rows.insert(step.first, Row::Run(run));
+    }
+    let gathered = write_output(shared, rows, target, &mut done)?;
+    for source in sources {
+        source.check_unchanged(shared.os, shared.job.as_of_start)?;
+    }
+    let mut took = Took::default();
+    took.add_since(&before, shared, "merge");
+    Ok(done.way(shared.plan, merging, gathered, took))
+}
+
+fn row_of(source: &Source) -> Option<Row<'_>> {
+    match source.extent() {
+        Extent::File(0) => None,
+        Extent::File(_) => Some(Row::File(source)),
+        Extent::Stream => Some(Row::Stream(source)),
+    }
+}
+
+/// What all passes have done.
+#[derive(Default)]
+struct Done {
+    read: RowsRead,
+    run_written_bytes: u64,
+    written_bytes: u64,
+    /// Repeats that did not come out.
+    dropped: Fingerprint,
+    /// Records that came out behind one that belongs behind them.
+    breaks: u64,
+    metrics: Metrics,
+}
+
+impl Done {
+    /// The way as a report has it: what was cut is what was distributed, what came out of the merge was written.
+    fn way(self, plan: &Plan, merging: &Merging, gathered: Fingerprint, sort: Took) -> Way {
+        let input = self.read.fingerprint;
+        let mut sorted = Sorted::default();
+        sorted.gathered = gathered;
+        sorted.dropped = self.dropped;
+        sorted.written = gathered;
+        sorted.written_bytes = self.written_bytes;
+        sorted.merge_written_bytes = self.run_written_bytes;
+        sorted.merge_read_bytes = self.read.run_bytes;
+        sorted.metrics = self.metrics;
+        let counts = Counts {
+            records: input.records,
+            bytes: input.bytes,
+            ..Counts::default()
+        };
+        Way {
+            distributed: Distributed {
+                units: Vec::new(),
+                bodies: Arc::new(Bodies::default()),
+                read: self.read.totals,
+                sample_bytes: 0,
+                sample_ns: 0,
+                input,
+                fingerprint: input,
+                dropped: Fingerprint::default(),
+                counts,
+                metrics: Metrics::default(),
+            },
+            sorted,
+            distribute: Took::default(),
+            sort,
+            order: None,
+            merged: Some(Merged {
+                inputs: merging.row_count as u64,
+                fan_in: merging.fan_in as u64,
+                runs: merging.steps.len() as u64,
+                passes: plan.passes,
+                breaks: self.breaks,
+            }),
+        }
+    }
+}
+
+/// Merges some rows into a run.
+fn make_run(
+    shared: &Shared<'_>,
+    rows: Vec<Row<'_>>,
+    run_count: &AtomicU32,
+    done: &mut Done,
+) -> Result<Run> {
+    let Shared { plan, os, stop, .. } = *shared;
+    let wrong =
+        |error: std::io::Error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string());
+    let pool = Pool::new(RUN_BUFFERS, plan.block_bytes).map_err(wrong)?;
+    let closed = pool.clone();
+    stop.on_stop(move || closed.close());
+    let (run, written_bytes, dropped) = pass(shared, rows, None, done, |merge, meter| {
+        let doing = "starting to write a run";
+        let ring = os.ring(1);
+        let mut ring = ring.map_err(|error| Error::new(ErrorKind::Io, doing, error.to_string()))?;
+        let bodies = Bodies::default();
+        let mut device = Device {
+            ring: &mut *ring,
+            temps: shared.temps,
+            pool: &pool,
+            bodies: BodyReader::new(Means {
+                os,
+                bodies: &bodies,
+                temps: shared.temps,
+                order: &plan.order,
+                short_order: &plan.order,
+                head_bytes: plan.head_bytes,
+                block_bytes: plan.block_bytes,
+                depth: plan.body_depth,
+            }),
+            stop,
+            job: shared.number,
+            node: plan.node(),
+            run_count,
+            written_bytes: 0,
+            read_bytes: 0,
+        };
+        let mut run = RunWriter::new(device.next_run(), plan.block_bytes);
+        let mut repeats = Repeats::new(plan, shared.number);
+        merge_rows(merge, meter, |record, follows, meter| {
+            match repeats.drops(record, follows)? {
+                true => Ok(()),
+                false => run.put(0, &Item::Record(record), &mut device, meter),
+            }
+        })?;
+        let run = run.finish(&mut device, meter)?;
+        Ok((run, device.written_bytes, repeats.dropped))
+    })?;
+    done.dropped.merge(&dropped);
+    done.run_written_bytes += written_bytes;
+    Ok(run)
+}
+
+/// Merges the rows that are left into the output. Answers what came out.
+fn write_output(
+    shared: &Shared<'_>,
+    rows: Vec<Row<'_>>,
+    target: &Target,
+    done: &mut Done,
+) -> Result<Fingerprint> {
+    let Shared {
+        job,
+        plan,
+        stop,
+        number,
+        ..
+    } = *shared;
+    let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
+    let aborted = blocks.clone();
+    stop.on_stop(move || aborted.abort());
+    let seams = Seams::default();
+    let output = Output {
+        pool: &shared.chunk_pool,
+        blocks: &blocks,
+        seams: &seams,
+        total: None,
+        stage: Stage::Merge,
+        stop,
+    };
+    let padded = !matches!(target, Target::Stream(_));
+    let (gathered, put_bytes, dropped, breaks) = pass(
+        shared,
+        rows,
+        Some((target, &blocks)),
+        done,
+        |merge, meter| {
+            let mut sink = Sink::new(&output, 0);
+            let mut proof = Stream::new(&plan.order, plan.head_bytes);
+            let mut gathered = Fingerprint::default();
+            let mut repeats = Repeats::new(plan, number);
+            let mut breaks = 0;
+            merge_rows(merge, meter, |record, follows, meter| {
+                if repeats.drops(record, follows)? {
+                    return Ok(());
+                }
+                if follows == Follows::Break {
+                    breaks += 1;
+                    // From here on it is in order again.
+                    proof = Stream::new(&plan.order, plan.head_bytes);
+                }
+                border::merged(job, record, |record| {
+                    proof.next(&Item::Record(record))?;
+                    gathered.add(record, number);
+                    sink.put(record, meter)
+                })
+            })?;
+            let put_bytes = sink.bytes;
+            let totals = meter.stage(Stage::Merge);
+            totals.bytes_in += gathered.bytes;
+            totals.records_in += gathered.records;
+            totals.bytes_out += put_bytes;
+            totals.records_out += sink.records;
+            sink.finish_all(padded, meter)?;
+            Ok((gathered, put_bytes, repeats.dropped, breaks))
+        },
+    )?;
+    compare_bytes(gathered.bytes, put_bytes)?;
+    done.dropped.merge(&dropped);
+    done.breaks = breaks;
+    Ok(gathered)
+}
+
+/// Which records do not come out, where of those with equal keys only the first does.
+struct Repeats<'a> {
+    order: &'a Order,
+    key: u64,
+    /// The last one that came out.
+    first: Vec<u8>,
+    dropped: Fingerprint,
+}
+
+impl<'a> Repeats<'a> {
+    fn new(plan: &'a Plan, key: u64) -> Self {
+        Self {
+            order: &plan.order,
+            key,
+            first: Vec::new(),
+            dropped: Fingerprint::default(),
+        }
+    }
+
+    /// Whether `record` is dropped. That it may be is not left to the tree's word: its key is compared.
+    fn drops(&mut self, record: &[u8], follows: Follows) -> Result<bool> {
+        if !self.order.is_unique() {
+            return Ok(false);
+        }
+        if follows != Follows::Repeat {
+            self.first.clear();
+            self.first.extend_from_slice(record);
+            return Ok(false);
+        }
+        if self.order.compare(&self.first, record).is_ne() {
+            let (doing, cause) = ("dropping repeats", "a record was taken for one and is none");
+            return Err(Error::new(ErrorKind::Lost, doing, cause).hint(
+                "This is a fault of sortmill or of this machine's memory. No output was made.",
+            ));
+        }
+        self.dropped.add(record, self.key);
+        Ok(true)
+    }
+}
+
+/// What a thread that reads does.
+const READING: [Stage; 2] = [Stage::Read, Stage::Cut];
+
+/// Reads `rows` and merges them as `merge` says, in a thread of its own; with an output, what that one puts into its
+/// queue is written. All threads have ended when it returns.
+fn pass<T: Send>(
+    shared: &Shared<'_>,
+    rows: Vec<Row<'_>>,
+    output: Option<(&Target, &Queue<OutBlock>)>,
+    done: &mut Done,
+    merge: impl FnOnce(&RowMerge<'_>, &mut Meter<'_>) -> Result<T> + Send,
+) -> Result<T> {
+    let Shared { plan, os, stop, .. } = *shared;
+    let began_ns = os.now_ns();
+    let queues = RowQueues::new(rows.len(), plan.block_count.max(2), stop);
+    let reader = SortedReader {
+        os,
+        plan,
+        merging: plan.merging.as_ref().expect("the plan of a merge"),
+        temps: shared.temps,
+        pool: &shared.block_pool,
+        queues: &queues,
+        stop,
+        key: shared.number,
+    };
+    let (mut files, mut streams, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, row) in rows.into_iter().enumerate() {
+        names.push(match &row {
+            Row::File(source) | Row::Stream(source) => Some(&*source.file.path),
+            Row::Run(_) => None,
+        });
+        match row {
+            Row::File(source) => files.push((number, RowOrigin::File(source))),
+            Row::Run(run) => files.push((number, RowOrigin::Run(run))),
+            Row::Stream(source) => streams.push((number, source)),
+        }
+    }
+    let (read_ends, merge_end, write_end) = scope(|threads| {
+        let mut readers: Vec<ScopedJoinHandle<'_, Option<(RowsRead, Finished)>>> = Vec::new();
+        if !files.is_empty() {
+            readers.push(spawn(threads, "read", || {
+                let mut meter = shared.meter("read", &READING, began_ns);
+                let read = guarded(stop, || read_rows(&reader, files, &mut meter));
+                read.map(|read| (read, meter.finish(Stage::Read)))
+            }));
+        }
+        for (row, source) in streams {
+            let (reader, name) = (&reader, format!("stream-{row}"));
+            readers.push(spawn(threads, &name.clone(), move || {
+                let mut meter = shared.meter(&name, &READING, began_ns);
+                let read = guarded(stop, || read_stream_row(reader, row, source, &mut meter));
+                read.map(|read| (read, meter.finish(Stage::Read)))
+            }));
+        }
+        let merger = spawn(threads, "merge", || {
+            let mut meter = shared.meter("merge", &[Stage::Merge], began_ns);
+            let unsorted = |late: Late| unsorted(names[late.row], late, &plan.order);
+            let is_refused = shared.job.merge == Some(Disorder::Refused);
+            let rows = RowMerge {
+                order: &plan.order,
+                queues: &queues,
+                stop,
+                unsorted: is_refused.then_some(&unsorted),
+            };
+            let merged = guarded(stop, || merge(&rows, &mut meter));
+            merged.map(|merged| (merged, meter.finish(Stage::Merge)))
+        });
+        let writer = output.map(|(target, blocks)| {
+            spawn(threads, "write", move || {
+                let mut meter = shared.meter("write", &[Stage::Write], began_ns);
+                let written = guarded(stop, || write(os, target, blocks, stop, &mut meter));
+                written.map(|bytes| (bytes, meter.finish(Stage::Write)))
+            })
+        });
+        let read_ends: Vec<_> = readers.into_iter().map(join).collect();
+        let merge_end = join(merger);
+        if let Some((_, blocks)) = output {
+            blocks.close();
+        }
+        (read_ends, merge_end, writer.map(join))
+    });
+    stop.check()?;
+
+    let end_ns = os.now_ns();
+    let mut metrics = Metrics::default();
+    for end in read_ends {
+        let (read, meter) = end.expect("no error was seen");
+        metrics.merge(&meter.until(end_ns));
+        done.read.merge(&read);
+    }
+    let (merged, meter) = merge_end.expect("no error was seen");
+    metrics.merge(&meter.until(end_ns));
+    if let Some(end) = write_end {
+        let (bytes, meter) = end.expect("no error was seen");
+        metrics.merge(&meter.until(end_ns));
+        done.written_bytes += bytes;
+    }
+    done.metrics.then(&metrics);
+    Ok(merged)
+}
+
+/// The error of a row, an input of this name or a run, in which a record comes too late.
+fn unsorted(name: Option<&Path>, late: Late, order: &Order) -> Error {
+    let Some(path) = name else {
+        let cause = "two records of a run are out of order";
+        return Error::new(ErrorKind::Lost, "merging runs", cause)
+            .hint("This is a fault of sortmill or of this machine's memory. No output was made.");
+    };
+    let what = match order.format() {
+        Format::Lines => "line",
+        Format::Fixed(_) | Format::Kv => "record",
+    };
+    let cause = format!(
+        "it is not in order: {what} {}, which begins there, belongs before the one in front of it",
+        late.number
+    );
+    Error::new(ErrorKind::Input, "merging the inputs", cause)
+        .at(path)
+        .offset(late.offset)
+        .hint(
+            "Sort it first, with the same format and keys, or sort all inputs together: `sortmill sort`. Where lines \
+             with equal keys may stay as they are, give --stable; `sort -m` merges any input as it is.",
+        )
+}

@@ -1,0 +1,173 @@
+//! What was read of one row to a piece: whole records, back to back.
+//!
+//! The beginning of a record that a read's end cut through is kept and put into the room in front of the next read's
+//! bytes, so that every record is contiguous. Blocks of a run hold whole records, between the headers of segments.
+
+use sortmill_io::Buffer;
+use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
+
+use super::super::{DOING, Source};
+use super::{RowsRead, SortedReader};
+use crate::error::{Error, ErrorKind, Result};
+use crate::order::{Begun, Format, KV_HEADER_BYTES, Order, kv_bytes};
+use crate::rows::Piece;
+use crate::text;
+
+/// Cuts one input.
+pub struct Cutter<'a> {
+    order: &'a Order,
+    source: &'a Source,
+    headroom_bytes: usize,
+    key: u64,
+    /// The beginning of a record that goes on: at most as much as there is room for in front of a read.
+    begun: Vec<u8>,
+    /// What has been read and cut.
+    pub read: RowsRead,
+}
+
+impl<'a> Cutter<'a> {
+    /// Nothing has been read of `source`.
+    pub fn new(reader: &SortedReader<'a>, source: &'a Source) -> Self {
+        Self {
+            order: &reader.plan.order,
+            source,
+            headroom_bytes: reader.merging.headroom_bytes,
+            key: reader.key,
+            begun: Vec::new(),
+            read: RowsRead::default(),
+        }
+    }
+
+    /// Makes a piece of the `bytes` bytes from `offset` of the input on, which lie behind the room in front of a
+    /// buffer, and says where its last record begins. `None` if no record ends in them. `is_last`: nothing follows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a record that is too long, or cut off.
+    pub fn cut(
+        &mut self,
+        mut buffer: Buffer,
+        bytes: usize,
+        offset: u64,
+        is_last: bool,
+    ) -> Result<Option<(Piece, usize)>> {
+        let from = self.headroom_bytes - self.begun.len();
+        let mut to = self.headroom_bytes + bytes;
+        buffer[from..self.headroom_bytes].copy_from_slice(&self.begun);
+        let offset = offset - self.begun.len() as u64;
+        self.begun.clear();
+        self.read.totals.bytes += bytes as u64;
+        let delimiter = self.order.delimiter();
+        let lacks_delimiter = to > from && buffer[to - 1] != delimiter;
+        if is_last && self.order.format() == Format::Lines && lacks_delimiter {
+            buffer[to] = delimiter;
+            to += 1;
+            self.read.totals.added_bytes += 1;
+        }
+        let (mut at, mut last) = (from, from);
+        while let Some(length) = self.order.first_end(&buffer[at..to], &Begun::default()) {
+            if length > self.headroom_bytes {
+                return Err(self.too_long(offset + (at - from) as u64, length as u64, ""));
+            }
+            let record = &buffer[at..at + length];
+            self.read.fingerprint.add(record, self.key);
+            last = at;
+            at += length;
+        }
+        self.keep(&buffer[at..to], offset + (at - from) as u64, is_last)?;
+        self.read.totals.record_bytes += (at - from) as u64;
+        let piece = Piece {
+            buffer,
+            records: from..at,
+            offset,
+        };
+        Ok((at > from).then_some((piece, last)))
+    }
+
+    /// Keeps the beginning of a record, which begins at `offset`.
+    fn keep(&mut self, part: &[u8], offset: u64, is_last: bool) -> Result<()> {
+        let told = match self.order.format() {
+            Format::Kv => kv_bytes(part),
+            Format::Lines | Format::Fixed(_) => None,
+        };
+        if let Some(bytes) = told.filter(|&bytes| bytes > self.headroom_bytes as u64) {
+            return Err(self.too_long(offset, bytes, ""));
+        }
+        if part.is_empty() {
+            return Ok(());
+        }
+        if is_last {
+            let wanted = match self.order.format() {
+                Format::Fixed(size) => u64::from(size),
+                _ => told.unwrap_or(KV_HEADER_BYTES as u64),
+            };
+            let have = part.len();
+            let cause = format!("the last record is cut off: it has {have} of {wanted} bytes");
+            return Err(self.wrong(offset, cause));
+        }
+        if part.len() > self.headroom_bytes {
+            return Err(self.too_long(offset, part.len() as u64, " or more"));
+        }
+        self.begun.reserve_exact(part.len());
+        self.begun.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn too_long(&self, offset: u64, bytes: u64, more: &str) -> Error {
+        let most = text::bytes(self.headroom_bytes as u64);
+        let have = text::bytes(bytes);
+        let cause = format!(
+            "a record is longer than {most}, the most this memory allows where so many inputs are merged: it has \
+             {have}{more}"
+        );
+        self.wrong(offset, cause).hint(
+            "Give it more with --memory, or sort the inputs together: a sort takes records of up to half the memory.",
+        )
+    }
+
+    fn wrong(&self, offset: u64, cause: String) -> Error {
+        Error::new(ErrorKind::Input, DOING, cause)
+            .at(&self.source.file.path)
+            .offset(offset)
+    }
+}
+
+/// Makes a piece of a block of a run, its records moved together, and says where its last record begins.
+///
+/// # Errors
+/// What is wrong with the block.
+pub fn unpack(
+    mut buffer: Buffer,
+    header: &Header,
+    order: &Order,
+) -> std::result::Result<(Piece, usize), Damage> {
+    Header::open(&buffer, header)?;
+    let end = HEADER_BYTES + header.payload_bytes as usize;
+    let (mut at, mut to, mut count) = (HEADER_BYTES, HEADER_BYTES, 0);
+    let mut last_segment = to;
+    while at < end {
+        let (segment, header_bytes) = Segment::get(&buffer[at..end])?;
+        let from = at + header_bytes;
+        at = from + segment.bytes as usize;
+        buffer.copy_within(from..at, to);
+        last_segment = to;
+        to += segment.bytes as usize;
+        count += segment.record_count;
+    }
+    let mut last = last_segment;
+    loop {
+        let next = last + order.record_bytes(&buffer[last..to]);
+        if next >= to {
+            break;
+        }
+        last = next;
+    }
+    if count != header.record_count || to == HEADER_BYTES {
+        return Err(Damage::Segments);
+    }
+    let piece = Piece {
+        buffer,
+        records: HEADER_BYTES..to,
+        offset: 0,
+    };
+    Ok((piece, last))
+}

@@ -1,0 +1,172 @@
+//! An input, opened: what it was when the job began, and whether it still is.
+
+use sortmill_io::codec::{HEADER_BYTES_MAX, Sniffed, sniff};
+use sortmill_io::os::{Access, Kind, Meta};
+use sortmill_io::sync::Arc;
+use sortmill_io::{File, Os};
+
+use super::DOING;
+use super::packed::first_bytes;
+use crate::chunks::Extent;
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::Input;
+
+/// An opened input.
+pub struct Source {
+    /// The file.
+    pub file: Arc<File>,
+    /// What it was when the job began.
+    pub meta: Meta,
+    /// How it is compressed, if it is a file that is and shall be read as what it was before. Of a stream that shows
+    /// when it comes.
+    pub codec: Option<Sniffed>,
+    /// What has been read of a stream already, from its beginning.
+    pub ahead: Vec<u8>,
+}
+
+/// Files below this are read through the page cache: they are likely to be there.
+const DIRECT_BYTES_MIN: u64 = 64 << 20;
+/// The same of inputs that are merged.
+const DIRECT_MERGED_BYTES_MIN: u64 = 1 << 20;
+
+impl Source {
+    /// Opens an input, with direct I/O if it is a large file that the page cache does not hold. Its first bytes tell
+    /// whether it is compressed, if that is asked for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] with the path: missing, unreadable, a directory.
+    pub fn open(os: &dyn Os, input: &Input, decompress: bool) -> Result<Self> {
+        Self::open_as(os, input, decompress, DIRECT_BYTES_MIN)
+    }
+
+    /// The same of one of many that are merged: together they are large, so smaller ones are read with direct I/O.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn open_merged(os: &dyn Os, input: &Input, decompress: bool) -> Result<Self> {
+        Self::open_as(os, input, decompress, DIRECT_MERGED_BYTES_MIN)
+    }
+
+    fn open_as(
+        os: &dyn Os,
+        input: &Input,
+        decompress: bool,
+        direct_bytes_min: u64,
+    ) -> Result<Self> {
+        let path = match input {
+            Input::Stdin => std::path::Path::new("-"),
+            Input::Path(path) => path,
+        };
+        let wrong = |error: std::io::Error| {
+            Error::io("opening the input", path, &error).kind(ErrorKind::Input)
+        };
+        let mut file = match input {
+            Input::Stdin => os.stdin().map_err(wrong)?,
+            Input::Path(path) => os.open(path, Access::Cached).map_err(wrong)?,
+        };
+        let mut meta = os.meta(&file).map_err(wrong)?;
+        if input == &Input::Stdin && meta.kind == Kind::Regular {
+            // A file as standard input begins where its last reader stopped, which only reading on tells.
+            meta.kind = Kind::Stream;
+            meta.bytes = 0;
+        }
+        if meta.kind == Kind::Regular && meta.bytes == 0 {
+            // The kernel's own files, as those of /proc, say that they are empty and are not.
+            let peek = os.open(path, Access::Cached).map_err(wrong)?;
+            let some = os.read_stream(&peek, &mut [0], &|| false).map_err(wrong)?;
+            if some > 0 {
+                meta.kind = Kind::Stream;
+            }
+        }
+        if meta.kind == Kind::Directory {
+            return Err(
+                Error::new(ErrorKind::Input, "opening the input", "it is a directory").at(path),
+            );
+        }
+        let mut codec = None;
+        if decompress && meta.kind == Kind::Regular {
+            codec = sniff(&first_bytes(os, path, HEADER_BYTES_MAX).map_err(wrong)?);
+        }
+        let large = meta.kind == Kind::Regular && meta.bytes >= direct_bytes_min;
+        if large && os.cached_share(&file, meta.bytes) < 0.5 {
+            file = os.open(path, Access::Direct).map_err(wrong)?;
+        }
+        Ok(Self {
+            file: Arc::new(file),
+            meta,
+            codec,
+            ahead: Vec::new(),
+        })
+    }
+
+    /// What chunks can be cut from it.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        match self.meta.kind {
+            Kind::Regular if self.codec.is_none() => Extent::File(self.meta.bytes),
+            Kind::Regular | Kind::Directory | Kind::Stream => Extent::Stream,
+        }
+    }
+
+    /// Fills the beginning of `into` with what has been read of it already from its byte `at` on. How many bytes those
+    /// are.
+    pub(super) fn ahead_into(&self, at: usize, into: &mut [u8]) -> usize {
+        let ahead = self.ahead.get(at..).unwrap_or_default();
+        let count = ahead.len().min(into.len());
+        into[..count].copy_from_slice(&ahead[..count]);
+        count
+    }
+
+    /// The error of a file that ends at `offset` now.
+    pub(super) fn shortened(&self, offset: u64) -> Error {
+        let bytes = self.meta.bytes;
+        let cause = format!("the file ends here now, and had {bytes} bytes at the start");
+        let error = Error::new(ErrorKind::Changed, DOING, cause);
+        error.at(&self.file.path).offset(offset)
+    }
+
+    /// Whether the file is still what it was when the job began.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Changed`] if not.
+    pub fn check_unchanged(&self, os: &dyn Os, as_of_start: bool) -> Result<()> {
+        if self.meta.kind != Kind::Regular {
+            return Ok(());
+        }
+        let now = os
+            .meta(&self.file)
+            .map_err(|error| Error::io(DOING, &self.file.path, &error))?;
+        let same = now.bytes == self.meta.bytes && now.changed_ns == self.meta.changed_ns;
+        if same || (as_of_start && now.bytes > self.meta.bytes) {
+            return Ok(());
+        }
+        let cause = match now.bytes.cmp(&self.meta.bytes) {
+            std::cmp::Ordering::Equal => "it was written to while it was read".to_owned(),
+            _ => format!(
+                "it had {} bytes at the start and has {} now",
+                self.meta.bytes, now.bytes
+            ),
+        };
+        let error = Error::new(ErrorKind::Changed, DOING, cause).at(&self.file.path);
+        Err(if now.bytes > self.meta.bytes {
+            error.hint("To sort what was there at the start, give --as-of-start.")
+        } else {
+            error
+        })
+    }
+}
+
+/// The devices that `sources` lie on, if all are files.
+#[must_use]
+pub fn devices(sources: &[Source]) -> Vec<u64> {
+    let mut devices = Vec::new();
+    for source in sources {
+        if source.extent() == Extent::Stream {
+            return Vec::new();
+        }
+        if !devices.contains(&source.meta.identity.0) {
+            devices.push(source.meta.identity.0);
+        }
+    }
+    devices
+}

@@ -1,0 +1,233 @@
+//! Faults in jobs that merge sorted inputs, at once and by way of runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sortmill::error::ErrorKind;
+use sortmill::io::sim::{Fault, FaultKind, Sim};
+use sortmill::job::{Disorder, Input, Job, Output, Tuning};
+use sortmill::order::Format;
+use sortmill::queue::Stop;
+use sortmill::run;
+
+use super::{OLD, Outcome, harmless, leftovers, random, seed, sorted, under_schedule};
+
+/// Sorted inputs and what they are to become.
+#[derive(Clone)]
+struct Case {
+    inputs: Arc<Vec<Vec<u8>>>,
+    expected: Arc<Vec<u8>>,
+    memory_bytes: u64,
+    verify: bool,
+    /// The first input comes as a stream.
+    stream: bool,
+}
+
+impl Case {
+    /// Lines of a few letters behind a long prefix, many of them equal, dealt out to `count` inputs.
+    fn new(seed: u64, count: usize, bytes: usize) -> Self {
+        let mut state = seed;
+        let mut inputs = vec![Vec::new(); count];
+        let mut left = bytes;
+        while left > 0 {
+            let key = random(&mut state) % 3000;
+            let width = (random(&mut state) % 60) as usize;
+            let line = format!("what all lines begin with {key:05} {:width$}\n", "");
+            left = left.saturating_sub(line.len());
+            inputs[(random(&mut state) % count as u64) as usize].extend(line.bytes());
+        }
+        let expected = sorted(&inputs.concat());
+        Self {
+            inputs: Arc::new(inputs.iter().map(|input| sorted(input)).collect()),
+            expected: Arc::new(expected),
+            memory_bytes: 400 << 10,
+            verify: false,
+            stream: false,
+        }
+    }
+
+    fn job(&self) -> Job {
+        let named = (0..self.inputs.len()).map(|number| match (number, self.stream) {
+            (0, true) => Input::Stdin,
+            _ => Input::Path(format!("/in{number}").into()),
+        });
+        let mut job = Job::new(named.collect(), Output::Path("/out".into()), Format::Lines);
+        job.merge = Some(Disorder::Refused);
+        job.memory_bytes = Some(self.memory_bytes);
+        job.temps = vec!["/temp".into()];
+        job.threads = Some(1);
+        job.verify = Some(self.verify);
+        job.tuning = Tuning {
+            chunk_bytes: Some(8192),
+            ..Tuning::default()
+        };
+        job
+    }
+
+    fn run(&self, seed: u64, fault: Option<Fault>) -> Outcome {
+        let case = self.clone();
+        under_schedule(seed, move || {
+            let sim = Sim::new(seed);
+            sim.put_dir("/temp");
+            sim.put("/out", OLD);
+            for (number, input) in case.inputs.iter().enumerate() {
+                match (number, case.stream) {
+                    (0, true) => sim.put_stdin(input),
+                    _ => sim.put(format!("/in{number}"), input),
+                }
+            }
+            sim.set_fault(fault);
+            let result = run::sort(&case.job(), &sim, &Stop::new());
+            let mut left = leftovers(&sim);
+            left.retain(|path| !path.to_string_lossy().starts_with("/in"));
+            Outcome {
+                output: sim.get("/out").unwrap_or_default(),
+                input: sim.get("/in1"),
+                struck: sim.struck(),
+                operations: sim.operation_count(),
+                leftovers: left,
+                result,
+            }
+        })
+    }
+
+    /// Right output or a clean error; nothing in between.
+    fn judge(&self, outcome: &Outcome, for_good: bool) {
+        let told = format!("{:?} {:?}", outcome.struck, outcome.result.as_ref().err());
+        assert_eq!(
+            outcome.input.as_ref(),
+            self.inputs.get(1),
+            "input altered: {told}"
+        );
+        let struck = outcome.struck.as_ref();
+        let operation = struck.map_or("none", |struck| struck.operation);
+        let is_done = outcome.result.is_ok() || operation == "sync_dir";
+        match is_done {
+            true => assert!(outcome.output == *self.expected, "wrong output: {told}"),
+            false => assert!(outcome.output == OLD, "old output gone: {told}"),
+        }
+        if !for_good && !operation.starts_with("remove") {
+            assert!(
+                outcome.leftovers.is_empty(),
+                "{:?} left: {told}",
+                outcome.leftovers
+            );
+        }
+    }
+
+    /// One fault after the other, `step` operations apart.
+    fn sweep(&self, kind: FaultKind, for_good: bool, step: usize) {
+        let seed = seed();
+        println!("SEED={seed}");
+        let healthy = self.run(seed, None);
+        self.judge(&healthy, false);
+        let report = healthy.result.as_ref().expect("nothing struck");
+        // The folder is there for whoever cleans up after a killed job; without runs nothing goes to it.
+        let has_runs = report.merged.is_some_and(|merged| merged.runs > 0);
+        let mut struck = 0;
+        for at in (0..healthy.operations + 20).step_by(step) {
+            let fault = Fault { at, for_good, kind };
+            let outcome = self.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
+            self.judge(&outcome, for_good);
+            struck += u64::from(outcome.struck.is_some());
+            if let Some(place) = &outcome.struck {
+                let is_folder = !has_runs && place.path.starts_with("/temp");
+                let is_harmless = harmless(place) || is_folder;
+                assert!(
+                    outcome.result.is_err() || is_harmless,
+                    "{place:?} passed unnoticed"
+                );
+            }
+        }
+        let wanted = healthy.operations * 9 / 10;
+        assert!(struck * step as u64 >= wanted, "{struck} faults struck");
+    }
+}
+
+/// Two inputs of several reads each and some of one.
+fn at_once() -> Case {
+    Case::new(seed(), 9, 300_000)
+}
+
+/// More inputs than there are buffers for.
+fn by_runs() -> Case {
+    Case::new(seed(), 60, 200_000)
+}
+
+#[test]
+fn the_jobs_go_the_whole_way() {
+    let report = at_once().run(seed(), None).result.unwrap();
+    assert_eq!(report.merged.unwrap().runs, 0);
+    let report = by_runs().run(seed(), None).result.unwrap();
+    let merged = report.merged.unwrap();
+    assert!(merged.runs > 1 && merged.passes > 1, "{merged:?}");
+}
+
+#[test]
+fn faults_once() {
+    at_once().sweep(FaultKind::Error(5), false, 1);
+    by_runs().sweep(FaultKind::Error(5), false, 2);
+}
+
+#[test]
+fn faults_for_good() {
+    at_once().sweep(FaultKind::Error(28), true, 2);
+    by_runs().sweep(FaultKind::Error(28), true, 3);
+}
+
+#[test]
+fn faults_with_a_stream_and_verified() {
+    for mut case in [at_once(), by_runs()] {
+        case.stream = true;
+        case.verify = true;
+        case.sweep(FaultKind::Error(5), false, 3);
+    }
+}
+
+/// Whatever the schedule, with just the memory there must be: nothing waits for ever.
+#[test]
+fn any_schedule_comes_to_an_end() {
+    for (count, stream) in [(1, false), (2, true), (9, false), (13, true), (60, true)] {
+        let mut case = Case::new(seed() + count as u64, count, 150_000);
+        case.stream = stream;
+        for round in 0..40 {
+            let outcome = case.run(seed().wrapping_mul(77) + round, None);
+            case.judge(&outcome, false);
+            assert!(outcome.result.is_ok(), "{:?}", outcome.result.err());
+        }
+    }
+}
+
+/// A bit that turns over in a run, on its way out or back, is found (promise 5).
+#[test]
+fn faults_that_alter_runs() {
+    let case = by_runs();
+    let seed = seed();
+    println!("SEED={seed}");
+    for kind in [FaultKind::Flip, FaultKind::Lie] {
+        let mut found = 0;
+        for at in 0..case.run(seed, None).operations {
+            let fault = Fault {
+                at,
+                for_good: false,
+                kind,
+            };
+            let outcome = case.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
+            let is_spill = |path: &Path| path.ends_with("spill");
+            if !outcome
+                .struck
+                .as_ref()
+                .is_some_and(|struck| is_spill(&struck.path))
+            {
+                continue;
+            }
+            case.judge(&outcome, false);
+            if let Err(error) = outcome.result {
+                assert_eq!(error.kind, ErrorKind::Corrupt, "{error}");
+                assert!(error.offset.is_some(), "{error}");
+                found += 1;
+            }
+        }
+        assert!(found > 5, "{found} found");
+    }
+}
