@@ -113,7 +113,7 @@ def parse_flags():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = list(dict.fromkeys(shape.name for shape in SKEW + SMALL))
     words.add_argument("--sets", type=lambda text: text.split(","), default=SETS, help=f"of {','.join(SETS)}")
-    words.add_argument("--shapes", type=lambda text: text.split(","), help=f"of {','.join(names)}")
+    words.add_argument("--shapes", type=lambda text: text.split(","), help=f"of {','.join(names)}".replace("%", "%%"))
     words.add_argument("--rounds", type=int, default=3, help="of skew and pipes; default 3")
     words.add_argument("--bytes", type=int, default=5 * 10**9, help="of skew and pipes; default 5 GB")
     words.add_argument("--memory", type=int, default=GIB, help="bytes; it should be a fifth of --bytes")

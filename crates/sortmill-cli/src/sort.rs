@@ -413,12 +413,16 @@ impl Sort {
         let shown = self.shown(&job);
         job.progress = shown.as_ref().map(|_| Arc::default());
         let sort = || run::sort_prepared(&job, prepared, os, stop);
-        let report = progress::show(shown, job.progress.as_ref(), os, stop, sort)?;
+        let sorted = progress::show(shown, job.progress.as_ref(), os, stop, sort);
+        // A job that failed has a trace as well: up to where it failed.
+        let traced = match (trace_file, &job.trace) {
+            (Some(file), Some(trace)) => file.write(|out| trace.write(out)),
+            _ => Ok(()),
+        };
+        let report = sorted?;
+        traced?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
-        }
-        if let (Some(file), Some(trace)) = (trace_file, &job.trace) {
-            file.write(|out| trace.write(out))?;
         }
         if let (Some(program), 1..) = (self.gnu.compress_program.first(), report.bytes.temp_written)
         {
