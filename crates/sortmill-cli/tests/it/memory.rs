@@ -235,11 +235,7 @@ fn lines_of_two_bytes() {
 /// 200 MB of zeros that compress to next to nothing.
 #[test]
 fn much_out_of_some_kilobytes() {
-    for (codec, ways) in [
-        (Codec::Zstd, &[FILE, PIPE][..]),
-        (Codec::Gzip, &[FILE]),
-        (Codec::Bzip2, &[PIPE]),
-    ] {
+    for (codec, ways) in [(Codec::Zstd, [FILE]), (Codec::Bzip2, [PIPE])] {
         let name = format!("bomb-{}", codec.name());
         let input = |file: &mut dyn Write| {
             let mut line = [b'0'; 1000];
@@ -250,7 +246,7 @@ fn much_out_of_some_kilobytes() {
                 file.write_all(&bytes).unwrap();
             }
         };
-        check_right(&name, 64 * MIB, "", ways, input, |scratch| {
+        check_right(&name, 64 * MIB, "", &ways, input, |scratch| {
             let bytes = std::fs::metadata(scratch.path("out")).unwrap().len();
             assert_eq!(bytes, 200_000_000);
         });

@@ -513,7 +513,7 @@ fn no_order_is_found_where_there_is_none() {
 fn order_costs_one_pass_and_disorder_two() {
     let mut random = Random::new(seed("order_costs_one_pass_and_disorder_two"));
     const COUNT: usize = 9_000_000;
-    for (kind, passes) in PASSES {
+    for (kind, passes) in PASSES.into_iter().skip(1).step_by(2) {
         let case = Case {
             memory_bytes: 96 << 20,
             tuning: Tuning::default(),
@@ -527,7 +527,7 @@ fn order_costs_one_pass_and_disorder_two() {
 fn order_of_lines_costs_one_pass_and_disorder_two() {
     let mut random = Random::new(seed("order_of_lines_costs_one_pass_and_disorder_two"));
     const COUNT: usize = 6_000_000;
-    // Every other kind: of fixed records all of them are tried, and these are large.
+    // The other kinds than of fixed records: these are large.
     for (kind, passes) in PASSES.into_iter().step_by(2) {
         let case = Case {
             memory_bytes: 96 << 20,
@@ -565,10 +565,7 @@ fn order_of_long_lines_costs_one_pass_and_disorder_two() {
         (100 << 10, 1, 0.0),
         (6 << 20, 150_000, 0.06),
     ] {
-        for (kind, most) in [
-            (Kind::Reversed, 1.06),
-            (Kind::ButLast, 2.06),
-        ] {
+        for (kind, most) in [(Kind::Reversed, 1.06), (Kind::ButLast, 2.06)] {
             let count = 400_000_000 / (longest / every + 40);
             let mut input = Vec::new();
             for key in keys(kind, count, &mut random) {

@@ -123,8 +123,9 @@ fn checks_find_the_same_line() {
             "empty", "newlines", "unended", "sorted", "strict", "falling",
         ]) {
             // What is said of the first bad line goes to standard error, and is GNU's to the byte.
-            both.agree(&format!("sort -c {order} {file} 2>&1"));
-            both.agree(&format!("sort -C {order} {file}"));
+            both.agree(&format!(
+                "sort -c {order} {file} 2>&1; echo $?; sort -C {order} {file}"
+            ));
         }
     }
     for line in [
