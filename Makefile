@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test check bench bench-shapes bench-foreseen bench-kernels side-by-side profile soak clean
+.PHONY: help build install uninstall demo test check bench bench-shapes bench-foreseen bench-compress-temp bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -56,6 +56,7 @@ check: ## formatting, lints, house rules
 	bench/run.sh --check
 	python3 bench/shapes.py --check
 	python3 bench/side_by_side.py --check
+	python3 bench/compress_temp.py --check
 
 bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
@@ -74,6 +75,10 @@ side-by-side: ## what GNU sort and Sortmill leave behind when things go wrong (r
 
 bench-foreseen: build ## plans beside what came of them, and guesses of the time left (10 minutes, 6 GB of disk)
 	python3 bench/foreseen.py
+
+bench-compress-temp: build ## what compressing temporary data is worth, by what binds the job (root, half an hour, 10 GB of disk)
+	python3 bench/compress_temp.py
+	python3 bench/compress_temp.py --write
 
 bench-kernels: ## time the innermost loops, each beside what was tried instead (some minutes; KERNELS="sort gather")
 	$(CARGO) bench -p sortmill --bench kernels -- $(KERNELS) \

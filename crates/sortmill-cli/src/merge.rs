@@ -32,7 +32,7 @@ const FILES: &str =
     "Files to merge, each in order; pipes and devices too. `-` or none is standard input";
 
 /// Options of `sort` that mean nothing here. They are refused where they are given.
-const OF_SORTING: [&str; 15] = [
+const OF_SORTING: [&str; 16] = [
     "parts",
     "part_size",
     "part_count",
@@ -40,6 +40,7 @@ const OF_SORTING: [&str; 15] = [
     "overwrite",
     "boundaries",
     "temp_apart",
+    "compress_temp",
     "on",
     "threads",
     "skip_bad",

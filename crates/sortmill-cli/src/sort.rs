@@ -29,7 +29,7 @@ use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::codec::{CODECS, Codec};
 use sortmill::io::{Host, Os};
-use sortmill::job::{Boundaries, Compress, Disorder, Job, Output, UNTIL_STAGES};
+use sortmill::job::{Boundaries, Compress, CompressTemp, Disorder, Job, Output, UNTIL_STAGES};
 use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
 use sortmill::order::Format;
@@ -135,6 +135,11 @@ pub struct Sort {
     /// the output's space, which is written over them
     #[arg(long)]
     temp_apart: bool,
+
+    /// Compress temporary data by lz4 or zstd, or `auto`: by what threads have time for while they would only wait for the
+    /// disk. Runs of merges are not compressed. Default: none
+    #[arg(long, value_name = "HOW", value_parser = parse_compress_temp)]
+    compress_temp: Option<CompressTemp>,
 
     /// Share the work between N processes on this machine, which send each other their records; memory and threads
     /// are divided among them, and the output is the same. Reads files and writes one (-o)
@@ -329,6 +334,18 @@ impl Sort {
         })
     }
 
+    /// How temporary data are compressed: as asked, or by the codec of the program that GNU's option names. What merges
+    /// write are runs, which GNU's option is accepted for.
+    fn compress_temp(&self, merges: bool) -> CompressTemp {
+        let program = self.gnu.compress_program.first().filter(|_| !merges);
+        let named = || match Path::new(program?).file_name()?.to_str()? {
+            "lz4" => Some(CompressTemp::Lz4),
+            "zstd" if Codec::Zstd.is_built() => Some(CompressTemp::Zstd),
+            _ => None,
+        };
+        self.compress_temp.or_else(named).unwrap_or_default()
+    }
+
     /// Runs the command.
     pub fn run(mut self) -> Result<ExitCode> {
         refusals::look(&self)?;
@@ -425,6 +442,7 @@ impl Sort {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
         if let (Some(program), 1..) = (self.gnu.compress_program.first(), report.bytes.temp_written)
+            && job.compress_temp == CompressTemp::None
         {
             let program = program.display();
             say(&format!(
@@ -500,6 +518,7 @@ impl Sort {
         let temps = self.temp.iter().filter(|temp| !temp.as_os_str().is_empty());
         job.temps = temps.cloned().collect();
         job.temp_apart = self.temp_apart;
+        job.compress_temp = self.compress_temp(job.merge.is_some());
         job.on = self.on.map(|node_count| On {
             node_count,
             // This very program, even if another one has its name by now.
@@ -589,6 +608,20 @@ fn parse_packing(text: &str) -> std::result::Result<Packing, String> {
         ("none", _) => Ok(Packing::Never),
         (_, Some(codec)) => Ok(Packing::With(codec)),
         (_, None) => Err("an output is compressed by zst, gz, lz4, bz2 or xz, auto or none".into()),
+    }
+}
+
+fn parse_compress_temp(text: &str) -> std::result::Result<CompressTemp, String> {
+    let how = match text {
+        "none" => CompressTemp::None,
+        "auto" => CompressTemp::Auto,
+        "lz4" => CompressTemp::Lz4,
+        "zstd" | "zst" => CompressTemp::Zstd,
+        _ => return Err("temporary data are compressed by lz4 or zstd, auto or none".into()),
+    };
+    match how.codec().is_none_or(Codec::is_built) {
+        true => Ok(how),
+        false => Err(format!("this sortmill was built without {text}")),
     }
 }
 

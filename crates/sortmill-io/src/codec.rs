@@ -2,18 +2,21 @@
 //!
 //! In come the first bytes of a file, out goes a [`Sniffed`]; in comes a reader of compressed bytes, out of a
 //! [`Decoder`] come the bytes that were compressed; in comes a frame of bytes, out of an [`Encoder`] comes that frame
-//! compressed, on its own. The libraries do the work; this module gives them one shape, one view of several members
+//! compressed, on its own. A [`BlockCoder`] does both to blocks that have nothing around them. The libraries do the work;
+//! this module gives them one shape, one view of several members
 //! one after the other, and a limit on memory that holds whatever the bytes say.
 //!
 //! Memory is the libraries' own, from the heap. How much one of them takes is said before it begins, so that a plan
 //! can set it apart: by the headers of what it reads, or by level and frame of what it writes.
 
+mod block;
 mod decode;
 mod encode;
 mod header;
 
 use std::path::Path;
 
+pub use block::{BLOCK_CODECS, BlockCoder, block_coder_bytes, packed_bytes_max};
 pub use decode::{Decoder, Wrong};
 pub use encode::{Encoder, bound_bytes, encoder_bytes};
 pub use header::{HEADER_BYTES_MAX, Sniffed, sniff};

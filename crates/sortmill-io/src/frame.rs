@@ -2,12 +2,17 @@
 //!
 //! `docs/formats.md` draws it. Every block names job, attempt, source node, partition and sequence, and
 //! carries a CRC-32C over all that follows it, so that a block that was altered, cut off, moved or left by
-//! another job is never taken for data (promise 5). Integers are little-endian; no length is believed
-//! before it has been checked against the bytes at hand.
+//! another job is never taken for data (promise 5). What follows the header may be compressed ([`Packed`]); the CRC is of
+//! the bytes as they lie there. Integers are little-endian; no length is believed before it has been checked against the
+//! bytes at hand.
+
+use crate::codec::Codec;
 
 /// Bytes of a block's header.
 pub const HEADER_BYTES: usize = 64;
-const MAGIC: [u8; 4] = *b"SMb1";
+const MAGIC: [u8; 4] = *b"SMb2";
+/// Where a header has the codec.
+const CODEC_AT: usize = 44;
 
 /// What a block says of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,8 +29,36 @@ pub struct Header {
     pub sequence: u32,
     /// Records in it, those counted of which it has a stub only.
     pub record_count: u32,
-    /// Bytes of segments behind the header.
+    /// Bytes of segments behind the header, before they were compressed if they are.
     pub payload_bytes: u32,
+}
+
+/// How what follows a block's header is compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packed {
+    /// By which of [`crate::codec::BLOCK_CODECS`].
+    pub codec: Codec,
+    /// To how many bytes.
+    pub bytes: u32,
+}
+
+impl Packed {
+    /// What a header has for the codec; 0 is none.
+    fn number(codec: Codec) -> u8 {
+        match codec {
+            Codec::Lz4 => 1,
+            Codec::Zstd => 2,
+            Codec::Gzip | Codec::Bzip2 | Codec::Xz => unreachable!("no block is of these"),
+        }
+    }
+
+    fn codec_of(number: u8) -> Option<Codec> {
+        match number {
+            1 => Some(Codec::Lz4),
+            2 => Some(Codec::Zstd),
+            _ => None,
+        }
+    }
 }
 
 /// Why bytes are not the block that was expected.
@@ -41,6 +74,10 @@ pub enum Damage {
     Stranger,
     /// The segments do not add up to the payload.
     Segments,
+    /// The payload is compressed in another way than is expected, or known.
+    Codec,
+    /// The payload does not decompress to what it was.
+    Packed,
 }
 
 impl std::fmt::Display for Damage {
@@ -51,18 +88,29 @@ impl std::fmt::Display for Damage {
             Self::Checksum => "the block's checksum does not match",
             Self::Stranger => "the block belongs to another place or job",
             Self::Segments => "the block's segments do not add up",
+            Self::Codec => "the block is compressed in a way that nobody expects there",
+            Self::Packed => "the block does not decompress to what it was",
         })
     }
 }
 
 impl Header {
-    /// Writes the header into the first [`HEADER_BYTES`] of `block` and seals it with the checksum over
-    /// all that follows the checksum.
+    /// Writes the header into the first [`HEADER_BYTES`] of `block`, whose payload is as it is, and seals it with the
+    /// checksum over all that follows the checksum.
     ///
     /// # Panics
     /// When `block` is shorter than header and payload: our own bug.
     pub fn seal(&self, block: &mut [u8]) {
-        let bytes = HEADER_BYTES + self.payload_bytes as usize;
+        self.seal_packed(block, None);
+    }
+
+    /// The same of a block whose payload is compressed as `packed` says.
+    ///
+    /// # Panics
+    /// When `block` is shorter than header and compressed payload: our own bug.
+    pub fn seal_packed(&self, block: &mut [u8], packed: Option<Packed>) {
+        let stored_bytes = packed.map_or(self.payload_bytes, |packed| packed.bytes);
+        let bytes = HEADER_BYTES + stored_bytes as usize;
         assert!(block.len() >= bytes);
         block[0..4].copy_from_slice(&MAGIC);
         block[8..16].copy_from_slice(&self.job.to_le_bytes());
@@ -73,6 +121,7 @@ impl Header {
             self.sequence,
             self.record_count,
             self.payload_bytes,
+            stored_bytes,
         ]
         .into_iter()
         .enumerate()
@@ -80,20 +129,33 @@ impl Header {
             let at = 16 + 4 * field;
             block[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
-        block[40..HEADER_BYTES].fill(0);
+        block[CODEC_AT] = packed.map_or(0, |packed| Packed::number(packed.codec));
+        block[CODEC_AT + 1..HEADER_BYTES].fill(0);
         let sum = crc32c(&block[8..bytes]);
         block[4..8].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads and checks the block at the start of `bytes`, and that it is the one `expected`.
+    /// Reads and checks the block at the start of `bytes`, and that it is the one `expected`, not compressed.
     ///
     /// # Errors
     /// What is wrong with it.
     pub fn open(block: &[u8], expected: &Self) -> Result<(), Damage> {
-        if Self::read(block)? == *expected {
-            Ok(())
-        } else {
-            Err(Damage::Stranger)
+        Self::open_packed(block, expected, None)
+    }
+
+    /// The same of a block that is compressed as `packed` says.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn open_packed(
+        block: &[u8],
+        expected: &Self,
+        packed: Option<Packed>,
+    ) -> Result<(), Damage> {
+        match Self::read_packed(block)? {
+            (header, _) if header != *expected => Err(Damage::Stranger),
+            (_, found) if found != packed => Err(Damage::Codec),
+            _ => Ok(()),
         }
     }
 
@@ -106,15 +168,22 @@ impl Header {
         if first[0..4] != MAGIC {
             return Err(Damage::NotABlock);
         }
-        let payload = first[36..40].try_into().expect("four bytes");
-        Ok(HEADER_BYTES + u32::from_le_bytes(payload) as usize)
+        let stored = first[40..44].try_into().expect("four bytes");
+        Ok(HEADER_BYTES + u32::from_le_bytes(stored) as usize)
     }
 
-    /// Reads and checks the block at the start of `bytes`: what it says of itself.
+    /// Reads and checks the block at the start of `bytes`, which is not compressed: what it says of itself.
     ///
     /// # Errors
     /// What is wrong with it.
     pub fn read(block: &[u8]) -> Result<Self, Damage> {
+        match Self::read_packed(block)? {
+            (header, None) => Ok(header),
+            (_, Some(_)) => Err(Damage::Codec),
+        }
+    }
+
+    fn read_packed(block: &[u8]) -> Result<(Self, Option<Packed>), Damage> {
         if block.len() < HEADER_BYTES || block[0..4] != MAGIC {
             return Err(Damage::NotABlock);
         }
@@ -129,15 +198,24 @@ impl Header {
             record_count: word(32),
             payload_bytes: word(36),
         };
-        let sum = word(4);
-        let bytes = HEADER_BYTES + found.payload_bytes as usize;
+        let (sum, stored_bytes) = (word(4), word(40));
+        let bytes = HEADER_BYTES + stored_bytes as usize;
         if bytes > block.len() {
             return Err(Damage::Length);
         }
         if crc32c(&block[8..bytes]) != sum {
             return Err(Damage::Checksum);
         }
-        Ok(found)
+        let number = block[CODEC_AT];
+        match (number, Packed::codec_of(number)) {
+            (0, _) if stored_bytes == found.payload_bytes => Ok((found, None)),
+            (0, _) => Err(Damage::Length),
+            (_, None) => Err(Damage::Codec),
+            (_, Some(codec)) => {
+                let bytes = stored_bytes;
+                Ok((found, Some(Packed { codec, bytes })))
+            }
+        }
     }
 }
 
@@ -257,6 +335,58 @@ mod tests {
             altered[bit / 8] ^= 1 << (bit % 8);
             assert!(Header::open(&altered, &HEADER).is_err(), "bit {bit}");
         }
+    }
+
+    const PACKED: Packed = Packed {
+        codec: Codec::Zstd,
+        bytes: 40,
+    };
+
+    /// The same, said to be compressed to fewer bytes.
+    fn packed_block() -> Vec<u8> {
+        let mut block: Vec<u8> = (0..HEADER_BYTES + 40).map(|at| at as u8).collect();
+        HEADER.seal_packed(&mut block, Some(PACKED));
+        block
+    }
+
+    #[test]
+    fn a_packed_block_opens_as_what_it_is_only() {
+        let block = packed_block();
+        let open = |packed| Header::open_packed(&block, &HEADER, packed);
+        assert_eq!(open(Some(PACKED)), Ok(()));
+        assert_eq!(open(None), Err(Damage::Codec));
+        let codec = Codec::Lz4;
+        assert_eq!(open(Some(Packed { codec, ..PACKED })), Err(Damage::Codec));
+        let bytes = 39;
+        assert_eq!(open(Some(Packed { bytes, ..PACKED })), Err(Damage::Codec));
+        assert_eq!(Header::read(&block), Err(Damage::Codec));
+        let first = block.first_chunk().unwrap();
+        assert_eq!(Header::block_bytes(first), Ok(block.len()));
+        for bit in 0..block.len() * 8 {
+            let mut altered = block.clone();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            let opened = Header::open_packed(&altered, &HEADER, Some(PACKED));
+            assert!(opened.is_err(), "bit {bit}");
+        }
+        for bytes in 0..block.len() {
+            let opened = Header::open_packed(&block[..bytes], &HEADER, Some(PACKED));
+            assert!(opened.is_err(), "{bytes} bytes");
+        }
+    }
+
+    /// Sound checksums over headers that make no sense, as another version might write them.
+    #[test]
+    fn unknown_codecs_and_two_lengths_of_plain_blocks_are_refused() {
+        let resealed = |at: usize, value: u8| {
+            let mut block = block();
+            block[at] = value;
+            let sum = crc32c(&block[8..]);
+            block[4..8].copy_from_slice(&sum.to_le_bytes());
+            Header::read(&block)
+        };
+        assert_eq!(resealed(CODEC_AT, 3), Err(Damage::Codec));
+        assert_eq!(resealed(36, 99), Err(Damage::Length));
+        assert_eq!(resealed(CODEC_AT, 0), Ok(HEADER));
     }
 
     #[test]

@@ -1,15 +1,40 @@
 //! Filling a block: segments of records behind a header that is written last.
 
-use sortmill_io::frame::{HEADER_BYTES, Header, SEGMENT_HEADER_BYTES_MAX, Segment};
+use sortmill_io::frame::{HEADER_BYTES, Header, Packed, SEGMENT_HEADER_BYTES_MAX, Segment};
 use sortmill_io::{Buffer, align_up};
 
 use crate::batch::Batch;
 use crate::long::Stub;
+use crate::spread::Spot;
 
-/// Bytes in a file of a block with this header: all of it, rounded up to the alignment.
+/// Bytes in a file of a block with this header that is not compressed: all of it, rounded up to the alignment.
 #[must_use]
 pub fn disk_bytes(header: &Header) -> usize {
-    align_up((HEADER_BYTES + header.payload_bytes as usize) as u64) as usize
+    stored_bytes(header, None)
+}
+
+/// The same of one that is compressed as `packed` says.
+#[must_use]
+pub fn stored_bytes(header: &Header, packed: Option<Packed>) -> usize {
+    let payload_bytes = packed.map_or(header.payload_bytes, |packed| packed.bytes);
+    align_up((HEADER_BYTES + payload_bytes as usize) as u64) as usize
+}
+
+/// A block among the temporary data on disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stored {
+    /// Where it lies.
+    pub spot: Spot,
+    /// How it is compressed, if it is.
+    pub packed: Option<Packed>,
+}
+
+impl Stored {
+    /// Bytes that the block with this header takes there.
+    #[must_use]
+    pub fn disk_bytes(&self, header: &Header) -> usize {
+        stored_bytes(header, self.packed)
+    }
 }
 
 /// The longest record that fits into one block of `block_bytes`; of a longer one only a stub is put.

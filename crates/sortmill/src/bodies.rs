@@ -16,12 +16,14 @@ use sortmill_io::sync::{Arc, Mutex, RwLock, lock};
 use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::block::Stored;
 use crate::error::{Error, ErrorKind, Result};
 use crate::long::{Item, Stub};
 use crate::metrics::{Meter, Stage, State};
 use crate::order::Order;
-use crate::partitions::{Block, SpillBlock, Whereabouts, damaged};
-use crate::spread::Spot;
+use crate::packing::{self, Packers};
+use crate::partitions::{Block, Whereabouts};
+use crate::spills::SpillBlock;
 use crate::temps::Temps;
 
 /// The partition number that marks a block as part of a body; the body's own number is added.
@@ -89,24 +91,31 @@ impl Bodies {
         lock(&self.waiting).push_back((number, blocks.len() - 1));
     }
 
-    /// Takes the oldest block that is in memory out of it: `address` says where it goes.
-    ///
-    /// # Errors
-    /// What `address` answers.
-    pub fn evict_oldest(
-        &self,
-        address: impl Fn(Header, Buffer) -> Result<SpillBlock>,
-    ) -> Result<Option<SpillBlock>> {
+    /// Takes the oldest block that is in memory out of it.
+    #[must_use]
+    pub fn evict_oldest(&self) -> Option<SpillBlock> {
         loop {
-            let Some((number, index)) = lock(&self.waiting).pop_front() else {
-                return Ok(None);
-            };
+            let (number, index) = lock(&self.waiting).pop_front()?;
             let body = self.get(number);
             let mut blocks = lock(&body.blocks);
             // A body that was not wanted is empty.
             if let Some(block) = blocks.get_mut(index) {
-                return block.leave(&address);
+                return block.leave(None);
             }
+        }
+    }
+
+    /// The number of the body that the block with this header is of, if it is of one.
+    #[must_use]
+    pub fn number_of(header: &Header) -> Option<u32> {
+        header.partition.checked_sub(BODY)
+    }
+
+    /// Block `index` of body `number` has got its place on disk. Of a body that was not wanted nobody asks for it.
+    pub fn placed(&self, number: u32, index: u32, stored: Stored) {
+        let body = self.get(number);
+        if let Some(block) = lock(&body.blocks).get_mut(index as usize) {
+            block.placed(stored);
         }
     }
 
@@ -130,7 +139,9 @@ impl Bodies {
             for block in &*lock(&body.blocks) {
                 match block.whereabouts {
                     Whereabouts::Memory(_) => in_memory += 1,
-                    Whereabouts::Disk(_) => disk_bytes += block.disk_bytes() as u64,
+                    Whereabouts::Leaving | Whereabouts::Disk(_) => {
+                        disk_bytes += block.disk_bytes() as u64;
+                    }
                 }
             }
         }
@@ -176,6 +187,8 @@ pub struct Means<'a> {
     pub bodies: &'a Bodies,
     /// Where those lie that were evicted.
     pub temps: &'a Temps<'a>,
+    /// Who decompresses them, if they may be compressed.
+    pub packers: Option<&'a Packers>,
     /// The order of the records.
     pub order: &'a Order,
     /// The order of what stands for them.
@@ -212,13 +225,10 @@ impl<'a> BodyReader<'a> {
         if blocks.is_empty() {
             return Err(lost("a record came out twice"));
         }
-        let mut ahead: VecDeque<(usize, Header, Spot)> = blocks
+        let mut ahead: VecDeque<(usize, Header, Stored)> = blocks
             .iter()
             .enumerate()
-            .filter_map(|(index, block)| match block.whereabouts {
-                Whereabouts::Disk(spot) => Some((index, block.header, spot)),
-                Whereabouts::Memory(_) => None,
-            })
+            .filter_map(|(index, block)| Some((index, block.header, block.on_disk()?)))
             .collect();
         let mut landed: BTreeMap<usize, Buffer> = BTreeMap::new();
         for (index, block) in blocks.into_iter().enumerate() {
@@ -226,7 +236,8 @@ impl<'a> BodyReader<'a> {
                 Whereabouts::Memory(buffer) => {
                     Payload::Kept(buffer, block.header.payload_bytes as usize)
                 }
-                Whereabouts::Disk(spot) => {
+                Whereabouts::Leaving => unreachable!("all that left memory is on disk by now"),
+                Whereabouts::Disk(stored) => {
                     let buffer = loop {
                         self.submit_some(&mut ahead, meter)?;
                         if let Some(buffer) = landed.remove(&index) {
@@ -235,7 +246,7 @@ impl<'a> BodyReader<'a> {
                         let (index, buffer) = self.land(stage, meter)?;
                         landed.insert(index, buffer);
                     };
-                    self.open(block.header, spot, buffer)?
+                    self.open(block.header, stored, buffer)?
                 }
             };
             if index == 0 && !self.begins_as(stub, &payload) {
@@ -366,11 +377,12 @@ impl<'a> BodyReader<'a> {
             Whereabouts::Memory(buffer) => {
                 Ok(Payload::Kept(buffer, block.header.payload_bytes as usize))
             }
-            Whereabouts::Disk(spot) => {
-                let mut one = VecDeque::from([(index, block.header, spot)]);
+            Whereabouts::Leaving => unreachable!("all that left memory is on disk by now"),
+            Whereabouts::Disk(stored) => {
+                let mut one = VecDeque::from([(index, block.header, stored)]);
                 self.submit_some(&mut one, meter)?;
                 let (_, buffer) = self.land(stage, meter)?;
-                self.open(block.header, spot, buffer)
+                self.open(block.header, stored, buffer)
             }
         }
     }
@@ -378,7 +390,7 @@ impl<'a> BodyReader<'a> {
     /// Starts as many reads as there is memory for.
     fn submit_some(
         &mut self,
-        ahead: &mut VecDeque<(usize, Header, Spot)>,
+        ahead: &mut VecDeque<(usize, Header, Stored)>,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         if ahead.is_empty() {
@@ -394,11 +406,11 @@ impl<'a> BodyReader<'a> {
             self.way = Some((pool, ring));
         }
         let (pool, ring) = self.way.as_mut().expect("just made");
-        while let Some(&(index, header, spot)) = ahead.front()
+        while let Some(&(index, header, stored)) = ahead.front()
             && let Some(buffer) = pool.try_take()
         {
             ahead.pop_front();
-            let bytes = crate::block::disk_bytes(&header);
+            let (bytes, spot) = (stored.disk_bytes(&header), stored.spot);
             ring.submit(Op {
                 kind: OpKind::Read,
                 file: self.means.temps.file(spot.folder)?,
@@ -431,8 +443,9 @@ impl<'a> BodyReader<'a> {
         Ok((op.tag as usize, buffer))
     }
 
-    fn open(&self, header: Header, spot: Spot, buffer: Buffer) -> Result<Payload> {
-        Header::open(&buffer, &header).map_err(|why| damaged(self.means.temps, spot, why))?;
+    fn open(&self, header: Header, stored: Stored, mut buffer: Buffer) -> Result<Payload> {
+        let Means { packers, temps, .. } = self.means;
+        packing::open(packers, temps, &header, &stored, &mut buffer)?;
         Ok(Payload::Read(buffer, header.payload_bytes as usize))
     }
 

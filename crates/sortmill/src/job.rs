@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sortmill_io::codec::Codec;
 
 use crate::batch::Records;
@@ -51,6 +52,39 @@ impl Compress {
     pub fn level(&self) -> u32 {
         let usual = self.codec.levels().map_or(0, |(_, usual, _)| usual);
         self.level.unwrap_or(usual)
+    }
+}
+
+/// Whether blocks are compressed on their way to temporary files, and how. What comes out does not depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompressTemp {
+    /// They are written as they are.
+    #[default]
+    None,
+    /// Those for which threads have time because they wait for the disk: by lz4, or by zstd where there is time for that.
+    Auto,
+    /// All that become smaller, by lz4.
+    Lz4,
+    /// All that become smaller, by zstd at its level 1.
+    Zstd,
+}
+
+impl CompressTemp {
+    /// By what blocks are compressed, of several the first.
+    #[must_use]
+    pub fn codec(self) -> Option<Codec> {
+        match self {
+            Self::None => None,
+            Self::Auto | Self::Lz4 => Some(Codec::Lz4),
+            Self::Zstd => Some(Codec::Zstd),
+        }
+    }
+
+    /// Whether all that become smaller are compressed, whoever has time for it.
+    #[must_use]
+    pub fn is_forced(self) -> bool {
+        matches!(self, Self::Lz4 | Self::Zstd)
     }
 }
 
@@ -123,6 +157,8 @@ pub struct Job {
     /// Keep temporary data in a file of their own, even where they could lie in the output's space. With several
     /// folders they always do.
     pub temp_apart: bool,
+    /// Whether temporary data are compressed. Runs of merges are not.
+    pub compress_temp: CompressTemp,
     /// The processes that share the work; `None` is this one alone.
     pub on: Option<On>,
     /// Threads that compute; `None` is one per core.
@@ -208,6 +244,7 @@ impl Job {
             memory_is_wish: false,
             temps: Vec::new(),
             temp_apart: false,
+            compress_temp: CompressTemp::None,
             on: None,
             threads: None,
             verify: None,

@@ -27,10 +27,14 @@ pub enum Stage {
     Send,
     /// Batch from another node.
     Receive,
+    /// Block to compressed block.
+    Pack,
     /// Batch to temporary file.
     Spill,
     /// Partition to memory.
     Load,
+    /// Compressed block to block.
+    Unpack,
     /// Partition to sorted partition.
     Sort,
     /// Runs of a partition larger than memory to one.
@@ -44,7 +48,7 @@ pub enum Stage {
 }
 
 /// All stages, in order.
-pub const STAGES: [Stage; 14] = [
+pub const STAGES: [Stage; 16] = [
     Stage::Decompress,
     Stage::Read,
     Stage::Cut,
@@ -52,8 +56,10 @@ pub const STAGES: [Stage; 14] = [
     Stage::Partition,
     Stage::Send,
     Stage::Receive,
+    Stage::Pack,
     Stage::Spill,
     Stage::Load,
+    Stage::Unpack,
     Stage::Sort,
     Stage::Merge,
     Stage::Reduce,
@@ -73,8 +79,10 @@ impl Stage {
             Self::Partition => "partition",
             Self::Send => "send",
             Self::Receive => "receive",
+            Self::Pack => "pack",
             Self::Spill => "spill",
             Self::Load => "load",
+            Self::Unpack => "unpack",
             Self::Sort => "sort",
             Self::Merge => "merge",
             Self::Reduce => "reduce",
@@ -83,14 +91,15 @@ impl Stage {
         }
     }
 
-    /// Whether it is run by threads that compute, and not by those that move bytes.
+    /// Whether it is work that threads compute and that a job asks of them: neither moving bytes, nor compressing blocks
+    /// while they would wait.
     #[must_use]
     pub fn computes(self) -> bool {
         match self {
             Self::Cut | Self::Map | Self::Partition => true,
             Self::Sort | Self::Merge | Self::Reduce => true,
-            Self::Decompress | Self::Compress => true,
-            Self::Read | Self::Send | Self::Receive | Self::Spill => false,
+            Self::Decompress | Self::Compress | Self::Unpack => true,
+            Self::Read | Self::Send | Self::Receive | Self::Pack | Self::Spill => false,
             Self::Load | Self::Write => false,
         }
     }
@@ -300,13 +309,14 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Attributes the time since the last lap.
-    pub fn lap(&mut self, stage: Stage, state: State) {
+    /// Attributes the time since the last lap. Answers how many nanoseconds that was.
+    pub fn lap(&mut self, stage: Stage, state: State) -> u64 {
         let now = self.os.now_ns();
-        *self.metrics.stage_mut(stage).slot(state) += now - self.lap_ns;
+        let lap_ns = now - self.lap_ns;
+        *self.metrics.stage_mut(stage).slot(state) += lap_ns;
         if let Some(progress) = self.progress {
             match state {
-                State::Work if stage.computes() => self.untold_work_ns += now - self.lap_ns,
+                State::Work if stage.computes() => self.untold_work_ns += lap_ns,
                 // One call for each chunk or unit.
                 _ if self.untold_work_ns > 0 => {
                     progress.worked(std::mem::take(&mut self.untold_work_ns));
@@ -318,6 +328,13 @@ impl<'a> Meter<'a> {
             track.lap(stage, state, self.lap_ns, now);
         }
         self.lap_ns = now;
+        lap_ns
+    }
+
+    /// When the last lap ended, by the clock of the machine.
+    #[must_use]
+    pub fn lapped_ns(&self) -> u64 {
+        self.lap_ns
     }
 
     /// A read or write of `bytes` was handed to the kernel.
@@ -345,6 +362,13 @@ impl<'a> Meter<'a> {
     pub fn wrote(&self, bytes: u64) {
         if let Some(progress) = self.progress {
             progress.wrote(bytes);
+        }
+    }
+
+    /// Bytes that were to be spilled and loaded will not be: they were compressed away.
+    pub fn spared(&self, bytes: u64) {
+        if let Some(progress) = self.progress {
+            progress.spared(bytes);
         }
     }
 

@@ -9,10 +9,12 @@
 //! its range, and what it already holds is read with both of them, each taking the records of its own
 //! range. Nothing is written twice.
 //!
-//! Of records longer than a block only stubs wait here (`partitions/long.rs`).
+//! Of records longer than a block only stubs wait here (`partitions/long.rs`). What leaves memory gets its place on disk
+//! when it is about to be written: it may have been compressed by then (`partitions/leave.rs`).
 //!
 //! Lock order: table, then list, then one partition's state; a thread that waits for memory holds none.
 
+mod leave;
 mod long;
 
 use sortmill_io::frame::Header;
@@ -21,36 +23,30 @@ use sortmill_io::sync::{Arc, Mutex, RwLock, lock};
 use sortmill_io::{Buffer, Pool};
 
 use crate::batch::Batch;
-use crate::block::{Open, disk_bytes, record_bytes_max};
+use crate::block::{Open, Stored, disk_bytes, record_bytes_max};
 use crate::bodies::Bodies;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{self, Meter, Stage};
 use crate::order::Order;
+use crate::packing::Packers;
 use crate::plan::Plan;
-use crate::queue::{Promise, Queue, Stop};
+use crate::queue::{Promise, Stop};
+use crate::spills::{SpillBlock, Spilled, Spills};
 use crate::spread::Spot;
 use crate::table::{Boundary, Table, node_of};
 use crate::temps::Temps;
 
 pub use long::BodyLongs;
 
-/// A block on its way to the temporary file.
-pub struct SpillBlock {
-    /// The memory; free again when written.
-    pub buffer: Buffer,
-    /// What the block's header will say.
-    pub header: Header,
-    /// Where among the temporary data it goes.
-    pub spot: Spot,
-}
-
 /// Where a full block is.
 #[derive(Clone)]
 pub enum Whereabouts {
     /// In memory.
     Memory(Arc<Buffer>),
+    /// On its way to disk, at a place that shows when it is written.
+    Leaving,
     /// Among the temporary data on disk.
-    Disk(Spot),
+    Disk(Stored),
 }
 
 /// A full block of a partition.
@@ -63,36 +59,49 @@ pub struct Block {
 }
 
 impl Block {
-    /// Its bytes in a file: header and payload, rounded up to the alignment.
+    /// Its bytes in a file: header and payload, as they lie there or would, rounded up to the alignment.
     #[must_use]
     pub fn disk_bytes(&self) -> usize {
-        disk_bytes(&self.header)
+        match self.whereabouts {
+            Whereabouts::Disk(stored) => stored.disk_bytes(&self.header),
+            Whereabouts::Memory(_) | Whereabouts::Leaving => disk_bytes(&self.header),
+        }
     }
 
-    /// Has it leave memory for the place that `address` gives it. `None` if it is not there, or somebody else has a
-    /// share in it, which nobody has while records arrive.
-    ///
-    /// # Errors
-    /// What `address` answers.
-    pub fn leave(
-        &mut self,
-        address: impl FnOnce(Header, Buffer) -> Result<SpillBlock>,
-    ) -> Result<Option<SpillBlock>> {
+    /// Has it leave memory, for `region` of the output's space if temporary data lie there. `None` if it is not there, or
+    /// somebody else has a share in it, which nobody has while records arrive.
+    pub fn leave(&mut self, region: Option<u32>) -> Option<SpillBlock> {
         let Whereabouts::Memory(buffer) = &mut self.whereabouts else {
-            return Ok(None);
+            return None;
         };
-        if Arc::get_mut(buffer).is_none() {
-            return Ok(None);
-        }
-        let placeholder = Whereabouts::Disk(Spot::default());
-        let Whereabouts::Memory(buffer) = std::mem::replace(&mut self.whereabouts, placeholder)
+        Arc::get_mut(buffer)?;
+        let Whereabouts::Memory(buffer) =
+            std::mem::replace(&mut self.whereabouts, Whereabouts::Leaving)
         else {
             unreachable!("it was in memory a moment ago");
         };
-        let buffer = Arc::into_inner(buffer).expect("nobody else has a share in it");
-        let spill = address(self.header, buffer)?;
-        self.whereabouts = Whereabouts::Disk(spill.spot);
-        Ok(Some(spill))
+        Some(SpillBlock {
+            buffer: Arc::into_inner(buffer).expect("nobody else has a share in it"),
+            header: self.header,
+            region,
+            packed: None,
+            is_ready: false,
+        })
+    }
+
+    /// Where it lies on disk, if it does.
+    #[must_use]
+    pub fn on_disk(&self) -> Option<Stored> {
+        match self.whereabouts {
+            Whereabouts::Disk(stored) => Some(stored),
+            Whereabouts::Memory(_) | Whereabouts::Leaving => None,
+        }
+    }
+
+    /// It has got its place on disk.
+    pub fn placed(&mut self, stored: Stored) {
+        assert!(matches!(self.whereabouts, Whereabouts::Leaving));
+        self.whereabouts = Whereabouts::Disk(stored);
     }
 }
 
@@ -147,6 +156,8 @@ pub struct Counts {
     pub divided: u64,
     /// Bytes written to the temporary file, headers and padding included.
     pub spilled_bytes: u64,
+    /// The blocks that left memory, and how many of them were compressed.
+    pub spilled: Spilled,
     /// Records that were put into bodies.
     pub long_records: u64,
     /// Records that partitions received.
@@ -190,7 +201,9 @@ pub struct Partitions<'a> {
     plan: &'a Plan,
     job: u64,
     pool: Pool,
-    spills: Queue<SpillBlock>,
+    spills: Spills,
+    /// Who compresses blocks, of a job that may.
+    packers: Option<&'a Packers>,
     stop: Stop,
     temps: &'a Temps<'a>,
     table: Promise<Arc<Table>>,
@@ -200,7 +213,9 @@ pub struct Partitions<'a> {
     dividing: Mutex<()>,
     evicting: Mutex<()>,
     bodies: Arc<Bodies>,
+    /// Blocks that have left memory and are not written yet, and bytes that all had that have left it.
     spilling: AtomicUsize,
+    left_bytes: AtomicU64,
     /// Bytes that partitions received, and those that were dropped before.
     received: AtomicU64,
     evicted: AtomicU64,
@@ -211,13 +226,13 @@ pub struct Partitions<'a> {
 
 impl<'a> Partitions<'a> {
     /// No partitions yet: [`Partitions::begin`] makes them. Full blocks of evicted partitions go to
-    /// `spills`.
+    /// `spills`, where they may be compressed.
     #[must_use]
     pub fn new(
         plan: &'a Plan,
         job: u64,
         pool: Pool,
-        spills: Queue<SpillBlock>,
+        (spills, packers): (Spills, Option<&'a Packers>),
         stop: Stop,
         temps: &'a Temps<'a>,
     ) -> Self {
@@ -226,6 +241,7 @@ impl<'a> Partitions<'a> {
             job,
             pool,
             spills,
+            packers,
             stop,
             temps,
             table: Promise::default(),
@@ -235,6 +251,7 @@ impl<'a> Partitions<'a> {
             evicting: Mutex::new(()),
             bodies: Arc::default(),
             spilling: AtomicUsize::new(0),
+            left_bytes: AtomicU64::new(0),
             received: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
             divided: AtomicU64::new(0),
@@ -361,42 +378,25 @@ impl<'a> Partitions<'a> {
         });
     }
 
-    /// Gives a block its place among the temporary data, in a region or behind all of them.
-    fn address(&self, region: Option<u32>, header: Header, buffer: Buffer) -> Result<SpillBlock> {
-        let bytes = disk_bytes(&header) as u64;
-        let spot = self.temps.allocate(bytes, region)?;
-        self.spilling.fetch_add(1, Ordering::SeqCst);
-        Ok(SpillBlock {
-            buffer,
-            header,
-            spot,
-        })
-    }
-
-    fn send(&self, full: Vec<SpillBlock>) -> Result<()> {
-        for block in full {
-            self.spills.push(block).map_err(|_| self.stop.error())?;
-        }
-        Ok(())
-    }
-
-    /// A block was written, or will not be, and its memory is about to be free.
-    pub fn spilled(&self) {
-        self.spilling.fetch_sub(1, Ordering::SeqCst);
-    }
-
     /// Waits for a free block, evicting partitions first when few are left.
     ///
     /// # Errors
     /// The job's, when it is ending.
     fn take_block(&self, stage: Stage, meter: &mut Meter<'_>) -> Result<Buffer> {
         while self.is_low() && self.evict_if_low()? {}
-        if let Some(buffer) = self.pool.try_take() {
-            return Ok(buffer);
+        loop {
+            if let Some(buffer) = self.pool.try_take() {
+                return Ok(buffer);
+            }
+            // None before the disk has taken some of those that wait: time to make these smaller.
+            if !self.pack_one(stage, meter)? {
+                break;
+            }
         }
         meter.lap(stage, metrics::State::Work);
         let buffer = self.pool.take();
-        meter.lap(stage, metrics::State::Memory);
+        let waited_ns = meter.lap(stage, metrics::State::Memory);
+        self.spills.waited(meter.lapped_ns(), waited_ns);
         buffer.ok_or_else(|| self.stop.error())
     }
 
@@ -452,8 +452,7 @@ impl<'a> Partitions<'a> {
             blocks, spilled, ..
         } = &mut *state;
         for block in &mut blocks[*spilled..] {
-            let address = |header, buffer| self.address(Some(partition.region), header, buffer);
-            full.extend(block.leave(address)?);
+            full.extend(block.leave(Some(partition.region)));
         }
         if full.is_empty() {
             return Ok(false);
@@ -540,24 +539,29 @@ impl<'a> Partitions<'a> {
         Arc::clone(&list[id as usize])
     }
 
-    /// Ends the distribution: all partitions as units in the order of their ranges. Open blocks stay in
-    /// memory; where what is in memory would leave too little room to load a partition that is not, the
-    /// highest are evicted first.
+    /// Ends the distribution: nothing will be appended any more. Open blocks stay in memory; where what is in memory
+    /// would leave too little room to load a partition that is not, the highest are evicted.
     ///
     /// # Errors
     /// The job's, when it is ending.
-    pub fn finish(&self) -> Result<(Vec<Unit>, Counts)> {
+    pub fn end_all(&self) -> Result<()> {
         let list = self.list.read().expect("no thread panicked").clone();
-        let Some(table) = self.table.now() else {
-            return Ok((Vec::new(), Counts::default()));
-        };
         for partition in &list {
             let mut state = lock(&partition.state);
             if state.open.is_some() {
                 self.close_open(partition, &mut state);
             }
         }
-        self.make_room(&list)?;
+        self.make_room(&list)
+    }
+
+    /// Takes all partitions as units in the order of their ranges, once they have ended and what left memory is on disk.
+    #[must_use]
+    pub fn units(&self) -> (Vec<Unit>, Counts) {
+        let list = self.list.read().expect("no thread panicked").clone();
+        let Some(table) = self.table.now() else {
+            return (Vec::new(), Counts::default());
+        };
         let contents: Vec<Arc<Content>> = list.iter().map(|partition| take(partition)).collect();
         let units = (0..table.slot_count())
             .filter(|&slot| node_of(table.owner(slot)).is_none())
@@ -579,20 +583,21 @@ impl<'a> Partitions<'a> {
             evicted: self.evicted_count(),
             divided: self.divided.load(Ordering::SeqCst),
             spilled_bytes: self.temps.given_bytes(),
+            spilled: Spilled::default(),
             long_records: self.bodies.count() as u64,
             records: contents.iter().map(|content| content.records).sum(),
             bytes: contents.iter().map(|content| content.bytes).sum(),
         };
-        Ok((units, counts))
+        (units, counts)
     }
 
-    /// Takes what the partitions of `slots` hold as units, in the order of their ranges; later records of these
-    /// slots begin anew. Of a job whose partitions are not divided: a slot's partition has its number. What the
-    /// partitions below them hold is evicted, and as much above them as leaves too little room.
+    /// Ends a round of the distribution, behind which the partitions of `slots` are taken. Of a job whose partitions are
+    /// not divided: a slot's partition has its number. What the partitions below them hold is evicted, and as much above
+    /// them as leaves too little room.
     ///
     /// # Errors
     /// The job's, when it is ending.
-    pub fn take(&self, slots: std::ops::Range<usize>) -> Result<Vec<Unit>> {
+    pub fn end_round(&self, slots: &std::ops::Range<usize>) -> Result<()> {
         let list = self.list.read().expect("no thread panicked").clone();
         for (slot, partition) in list.iter().enumerate() {
             let mut state = lock(&partition.state);
@@ -605,12 +610,19 @@ impl<'a> Partitions<'a> {
                 self.evict(partition)?;
             }
         }
-        self.make_room(&list)?;
+        self.make_room(&list)
+    }
+
+    /// Takes what the partitions of `slots` hold as units, in the order of their ranges, once the round has ended and
+    /// what left memory is on disk; later records of these slots begin anew.
+    #[must_use]
+    pub fn take(&self, slots: std::ops::Range<usize>) -> Vec<Unit> {
+        let list = self.list.read().expect("no thread panicked");
         let unit = |partition: &Arc<Partition>| Unit {
             contents: vec![take(partition)],
             range: None,
         };
-        Ok(list[slots].iter().map(unit).collect())
+        list[slots].iter().map(unit).collect()
     }
 
     /// Bytes of the records that each slot's partition holds, in a job whose partitions are not divided.
@@ -632,7 +644,7 @@ impl<'a> Partitions<'a> {
     /// it kept is free by then. A unit that will be merged needs, beside what it has in memory, as much as the largest one
     /// that is loaded.
     fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
-        if self.temps.given_bytes() == 0 {
+        if self.left_bytes() == 0 {
             return Ok(());
         }
         let counts = |id: &u32| {

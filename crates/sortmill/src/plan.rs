@@ -7,7 +7,9 @@
 mod chunk_buffers;
 mod codecs;
 mod foreseen;
+mod holding;
 mod merging;
+mod temp_packing;
 
 use serde::{Deserialize, Serialize};
 use sortmill_io::align_up;
@@ -29,7 +31,9 @@ use crate::text;
 use chunk_buffers::ChunkBuffers;
 pub use codecs::{Decoders, Encoders, PackedInputs};
 pub use foreseen::Doubt;
+use holding::Holding;
 pub use merging::{Merging, RUN_BUFFERS, STREAM_BUFFERS, Step};
+pub use temp_packing::TempPacking;
 
 /// Memory named after what it is for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -233,6 +237,9 @@ pub struct Plan {
     /// Who compresses the output, of a job that does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoders: Option<Encoders>,
+    /// How temporary data are compressed, of a job that may do so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temp_packing: Option<TempPacking>,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
     /// What each worker keeps of the keys it has seen, where of equal keys only the first record comes out.
@@ -390,6 +397,7 @@ impl Plan {
             merging: None,
             decoders,
             encoders,
+            temp_packing: holding.temp_packing,
             equal_keys_meet: job.equal_keys_meet || job.is_unique(),
             lately: sorting.lately,
             verify: job.verify.unwrap_or(false),
@@ -656,95 +664,6 @@ impl Sorting {
             lately,
         })
     }
-}
-
-/// What partitions hold in memory: the rest of it.
-struct Holding {
-    block_bytes: usize,
-    block_count: usize,
-    block_low_water: usize,
-    block_depth: usize,
-    body_depth: usize,
-    partition_count: usize,
-    partition_count_max: usize,
-}
-
-/// Fewer blocks leave no room for open ones, spare ones and those on their way.
-const BLOCK_COUNT_MIN: u64 = 24;
-/// Bytes of long records in each reader's hands, and blocks.
-const BODY_READ_BYTES: u64 = 1 << 20;
-const BODY_DEPTH_MAX: u64 = 16;
-/// Blocks beside those, so that work goes on.
-const BLOCKS_SPARE: usize = 4;
-
-impl Holding {
-    fn new(job: &Job, reading: &Reading, sorting: &Sorting, budget: &mut Budget) -> Option<Self> {
-        let left = budget.left_bytes();
-        // So that open blocks, half full on average, take a sixteenth; of few partitions, small enough
-        // that there are more than the fewest.
-        let share = left / (8 * sorting.partitions_wished as u64).max(BLOCK_COUNT_MIN);
-        let power = share.checked_ilog2().map_or(0, |bits| 1u64 << bits);
-        let block_bytes_max = block_bytes_max(job).min(block_bytes_where_it_fits(sorting, left));
-        let block_bytes = power.clamp(BLOCK_BYTES_MIN, block_bytes_max);
-        let block_bytes = job
-            .tuning
-            .block_bytes
-            .map_or(block_bytes, |bytes| bytes as u64);
-        // Records longer than a block, read back by each worker and by the loader, each a few blocks ahead.
-        let readers = reading.worker_count as u64 + 1;
-        let body_bytes = BODY_READ_BYTES.min(budget.limit_bytes / 32 / readers);
-        let body_depth = (body_bytes / block_bytes).clamp(2, BODY_DEPTH_MAX);
-        if !matches!(job.format, Format::Fixed(bytes) if bytes as usize <= record_bytes_max(block_bytes as usize))
-        {
-            budget.hold("long records read back", readers * body_depth * block_bytes)?;
-        }
-        let block_count = budget.left_bytes() / block_bytes;
-        if block_count < BLOCK_COUNT_MIN {
-            return None;
-        }
-        budget.hold("partitions in memory", block_count * block_bytes)?;
-        // What cannot be evicted, all at once: an open block of each partition, a spare one and that of a long
-        // record of each worker and receiver, that of the reader, and one beside each chunk for a record that fits it just so.
-        let fits = sorting.takes_parts && block_bytes as usize > reading.headroom_bytes;
-        let beside = if fits { reading.chunk_count } else { 0 };
-        let distributing = reading.worker_count + reading.receiver_count;
-        let fixed = beside + 1 + 2 * distributing + BLOCKS_SPARE;
-        let partition_count_max = (block_count as usize)
-            .checked_sub(fixed)?
-            .min(block_count as usize / 3);
-        if partition_count_max == 0 {
-            return None;
-        }
-        let partition_count = sorting
-            .partitions_wished
-            .min(block_count as usize / 4)
-            .min(partition_count_max);
-        // Half of the blocks below the mark are on their way to the folders' disks, the other half waits for them
-        // or is free.
-        let folders = job.temps.len().max(1) as u64;
-        let wished = 2 * in_flight_bytes(job) * folders / block_bytes;
-        let low_water = wished.clamp(6, (block_count / 8).max(6));
-        let block_depth = (low_water / 2 / folders).clamp(6u64.div_ceil(folders), 256);
-        Some(Self {
-            block_bytes: block_bytes as usize,
-            block_count: block_count as usize,
-            block_low_water: low_water as usize,
-            block_depth: block_depth as usize,
-            body_depth: body_depth as usize,
-            partition_count,
-            partition_count_max,
-        })
-    }
-}
-
-/// The largest block where the data are about as large as the memory that is `left`: of each partition half a block
-/// is empty, and what all of them could have held should not be most of what is spilled; nor much of it where they
-/// must spill.
-fn block_bytes_where_it_fits(sorting: &Sorting, left: u64) -> u64 {
-    let part = if sorting.data_bytes > left { 16 } else { 4 };
-    let differ = sorting.data_bytes.abs_diff(left) / (part * sorting.partitions_wished as u64);
-    let power = differ.checked_ilog2().map_or(0, |bits| 1u64 << bits);
-    power.max(2 * BLOCK_BYTES_MIN)
 }
 
 /// Bytes in flight each way.

@@ -234,6 +234,18 @@ impl Progress {
         part.written_bytes_expected = written_bytes;
     }
 
+    /// So many bytes fewer than was expected are written to temporary files, and read back.
+    pub(crate) fn spared(&self, bytes: u64) {
+        for part in &mut lock(&self.state).parts {
+            let expected = match part.phase {
+                Phase::Distribute => &mut part.written_bytes_expected,
+                Phase::Sort => &mut part.read_bytes_expected,
+                _ => continue,
+            };
+            *expected = expected.map(|expected| expected.saturating_sub(bytes));
+        }
+    }
+
     /// Everything lies on a disk that was measured.
     pub(crate) fn lies_on(&self, disk: Option<Rates>) {
         lock(&self.state).disk = disk;

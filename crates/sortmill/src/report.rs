@@ -4,6 +4,7 @@ mod foreseen;
 mod merged;
 mod packing;
 mod planned;
+mod temp_packed;
 
 use std::fmt::Write;
 
@@ -20,6 +21,7 @@ pub use foreseen::DryRun;
 use foreseen::foreseen_words;
 pub use merged::Merged;
 pub use planned::{plan_lines, temp_lines};
+pub use temp_packed::TempPacked;
 
 /// The report of one job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,6 +50,9 @@ pub struct Report {
     /// What of the temporary data lay in which folder; empty where they lay in the output's space.
     #[serde(default)]
     pub temp_folders: Vec<TempBytes>,
+    /// What compressing temporary data did, of a job that may do so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temp_packed: Option<TempPacked>,
     /// Memory by holder.
     pub memory: Memory,
     /// The partitions that were sorted.
@@ -99,6 +104,9 @@ pub struct NodeReport {
     pub bytes: Bytes,
     /// Bytes it wrote to each folder for temporary files.
     pub temp_folders: Vec<TempBytes>,
+    /// What compressing temporary data did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temp_packed: Option<TempPacked>,
     /// Its memory.
     pub memory: Memory,
     /// Its partitions.
@@ -498,6 +506,9 @@ impl Report {
                 text::bytes(bytes.temp_written),
                 foreseen_words(bytes.temp_written, self.foreseen_temp_bytes()),
             );
+        }
+        if let Some(words) = temp_packed::words(self) {
+            let _ = writeln!(out, "{words}");
         }
         if let Some(order) = &self.order {
             let _ = writeln!(out, "{}", order.words());

@@ -8,7 +8,7 @@
 //!
 //! Pure: numbers only, no I/O.
 
-use crate::partitions::{Unit, Whereabouts};
+use crate::partitions::Unit;
 
 /// Room for headers, padding and partitions larger than their share: a 32nd more than the records have.
 const WIDER_BY: u64 = 32;
@@ -188,10 +188,8 @@ fn ahead(units: &[Unit], block_count: usize, is_merged: impl Fn(&Unit) -> bool) 
 }
 
 fn disk_places(unit: &Unit) -> impl Iterator<Item = u64> {
-    unit.blocks().filter_map(|block| match block.whereabouts {
-        Whereabouts::Disk(spot) => Some(spot.offset),
-        Whereabouts::Memory(_) => None,
-    })
+    unit.blocks()
+        .filter_map(|block| Some(block.on_disk()?.spot.offset))
 }
 
 #[cfg(test)]
@@ -200,7 +198,8 @@ mod tests {
     use sortmill_io::sync::Arc;
 
     use super::*;
-    use crate::partitions::{Block, Content};
+    use crate::block::Stored;
+    use crate::partitions::{Block, Content, Whereabouts};
     use crate::spread::Spot;
 
     /// Splitmix64.
@@ -225,7 +224,10 @@ mod tests {
         };
         let block = |offset| Block {
             header,
-            whereabouts: Whereabouts::Disk(Spot { folder: 0, offset }),
+            whereabouts: Whereabouts::Disk(Stored {
+                spot: Spot { folder: 0, offset },
+                packed: None,
+            }),
         };
         let bytes = places.len() as u64 * u64::from(header.payload_bytes);
         let content = Content {

@@ -63,10 +63,15 @@ impl<'a> Temps<'a> {
         plan: &Plan,
     ) -> Self {
         let step_bytes = STEP_BLOCKS * plan.block_bytes as u64;
+        // What all of it would take is not set apart where it is to shrink.
+        let shrinks = plan.shrinks_temp();
         let folder = |folder: &TempFolder| Folder {
             temp: Temp::new(os, &folder.path, job, output.cloned(), 0),
             depth: (plan.block_depth / folder.neighbor_count).max(1),
-            expected_bytes: folder.expected_bytes.unwrap_or(step_bytes),
+            expected_bytes: folder
+                .expected_bytes
+                .filter(|_| !shrinks)
+                .unwrap_or(step_bytes),
             room_bytes: folder.room_bytes.unwrap_or(u64::MAX),
             step_bytes,
         };

@@ -12,6 +12,8 @@
 //!   read, cut           merge                write          where sorted inputs are merged
 //! ```
 //!
+//! Where workers compress blocks while they would wait for the drain (`pack`), that counts as waiting for it.
+//!
 //! Workers that hardly wait are the bound themselves. Where they wait, it is for the source or for the
 //! drain, and that thread's own time says whether it waited for a device, worked itself, or waited for
 //! memory that nobody was about to give back. A phase's device that is read and written all the time is
@@ -154,6 +156,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
             let shape = follow::Shape {
                 source: &[Stage::Read, Stage::Decompress],
                 workers: &[Stage::Cut, Stage::Map, Stage::Partition],
+                meanwhile: &[Stage::Pack],
                 drain: &[Stage::Spill],
                 from: &ends.input,
                 to: &ends.temp,
@@ -166,6 +169,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
             let shape = follow::Shape {
                 source: &[Stage::Read, Stage::Cut],
                 workers: &[Stage::Merge],
+                meanwhile: &[],
                 drain: &[Stage::Write],
                 from: &ends.input,
                 to: &ends.output,
@@ -177,7 +181,8 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
         _ => {
             let shape = follow::Shape {
                 source: &[Stage::Load, Stage::Merge],
-                workers: &[Stage::Sort, Stage::Reduce],
+                workers: &[Stage::Unpack, Stage::Sort, Stage::Reduce],
+                meanwhile: &[],
                 drain: &[Stage::Write, Stage::Compress],
                 from: &ends.temp,
                 to: &ends.output,

@@ -120,7 +120,8 @@ pub struct Gnu {
     #[arg(long, value_name = "N", value_parser = parse_batch_size, help_heading = MEANS)]
     pub batch_size: Option<u64>,
 
-    /// Accepted: temporary data are blocks of one file, which no program can take one by one
+    /// As --compress-temp, if PROG is lz4 or zstd, by a library of ours. Others are accepted: temporary data are blocks of
+    /// one file, which no program can take one by one
     #[arg(long, value_name = "PROG", help_heading = MEANS)]
     pub compress_program: Vec<OsString>,
 

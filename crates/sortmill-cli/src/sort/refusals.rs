@@ -85,6 +85,7 @@ fn without_output(sort: &Sort, kind: CheckWord) -> Result<()> {
         (sort.gnu.debug, "--debug"),
         (sort.compress_output.is_some(), "--compress-output"),
         (sort.compress_level.is_some(), "--compress-level"),
+        (sort.compress_temp.is_some(), "--compress-temp"),
     ] {
         if given {
             return not_with(other);

@@ -253,6 +253,26 @@ fn much_out_of_some_kilobytes() {
     }
 }
 
+/// What compressing takes is part of the limit: libraries, tables, and each block as it becomes.
+#[test]
+fn compressed_temporary_data() {
+    let flags = "--compress-temp zstd --threads 4";
+    check("temp-packed", 64 * MIB, flags, &[FILE, PIPE], |file| {
+        let (mut state, mut number) = (9, [0; 8]);
+        for _ in 0..3_000_000 {
+            random(&mut state, &mut number);
+            let number = u64::from_le_bytes(number);
+            let word = ["some", "words", "again"][(number % 3) as usize];
+            writeln!(
+                file,
+                "{:x} {word} and more of {word}, with {word}",
+                number >> 20
+            )
+            .unwrap();
+        }
+    });
+}
+
 /// What the beginning of a file says of its lines is not true of the rest.
 #[test]
 fn long_lines_and_then_empty_ones() {

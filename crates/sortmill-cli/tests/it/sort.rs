@@ -16,6 +16,7 @@ mod planned;
 mod progress;
 mod right;
 pub mod space;
+mod temp_packed;
 mod temps;
 mod trace;
 mod until;

@@ -233,6 +233,35 @@ fn a_signal_ends_the_probe_and_not_the_job() {
     assert!(crate::sort::names_with(&disk.folder, "sortmill-").is_empty());
 }
 
+/// Threads that would wait for the disk compress what waits for it. It is still what the job waits for, of fewer bytes.
+#[test]
+fn a_slow_temporary_disk_gets_compressed_blocks() {
+    let scratch = Scratch::new("verdict-packed");
+    let Some(disk) = SlowDisk::new(&scratch, 200, &["read", "write"]) else {
+        return;
+    };
+    let mut input = records(800_000);
+    for record in input.chunks_mut(100) {
+        record[20..].fill(b'.');
+    }
+    std::fs::write(scratch.path("in"), input).unwrap();
+    let line = |how: &str| {
+        let line = format!(
+            "{LITTLE} --compress-temp {how} -T {{}}slow -o {{}}out --report {{}}report {{}}in"
+        );
+        words(&scratch, &line)
+    };
+    let (_, plain) = ended(disk.sort(&line("none")).spawn().unwrap(), &scratch);
+    let (said, packed) = ended(disk.sort(&line("auto")).spawn().unwrap(), &scratch);
+    let spilled = packed.temp_packed.unwrap().spilled;
+    assert!(spilled.packed_blocks * 2 > spilled.blocks, "{said}");
+    let (before, after) = (plain.wall_ns as f64, packed.wall_ns as f64);
+    assert!(after * 1.15 < before, "{before} and then {after}");
+    let path = disk.folder.display().to_string();
+    let verdict = verdict(&packed, "distribute");
+    assert_eq!(verdict.bound_by, BoundBy::Write { path }, "{said}");
+}
+
 #[test]
 fn a_slow_output_disk() {
     let scratch = Scratch::new("verdict-output");

@@ -126,10 +126,9 @@ impl Partitions<'_> {
 
     /// Sends the oldest full blocks of bodies to disk, `count` if there are as many. Answers how many.
     pub(super) fn evict_bodies(&self, count: usize) -> Result<usize> {
-        let address = |header, buffer| self.address(None, header, buffer);
         let mut full = Vec::new();
         while full.len() < count
-            && let Some(block) = self.bodies.evict_oldest(address)?
+            && let Some(block) = self.bodies.evict_oldest()
         {
             full.push(block);
         }

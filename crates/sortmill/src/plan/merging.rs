@@ -170,6 +170,7 @@ pub fn within(
         }),
         decoders: None,
         encoders: None,
+        temp_packing: None,
         equal_keys_meet: false,
         lately: None,
         verify: job.verify.unwrap_or(false),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::packing;
+use super::{packing, temp_packed};
 use crate::disk::STALE_AFTER_DAYS;
 use crate::plan::{Doubt, Merging, Plan};
 use crate::spread::TempFolder;
@@ -115,6 +115,9 @@ fn sorting_lines(plan: &Plan, out: &mut String) {
         text::bytes(plan.record_bytes_max as u64)
     );
     let _ = writeln!(out, "threads          {} to compute", plan.worker_count);
+    if let Some(words) = temp_packed::plan_words(plan) {
+        let _ = writeln!(out, "compress temp    {words}");
+    }
     *out += &packing::plan_lines(plan);
     let _ = writeln!(
         out,
@@ -157,6 +160,9 @@ fn certainty(plan: &Plan) -> String {
     }
     if has(Doubt::Function) {
         return "as if functions changed no record".into();
+    }
+    if plan.temp_packing.is_some() {
+        return "at most so much: temporary data as if none of them were compressed".into();
     }
     if has(Doubt::Merge) {
         return "at least so much: partitions are too large for memory".into();

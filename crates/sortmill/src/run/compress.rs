@@ -30,6 +30,15 @@ const DOING: &str = "compressing the output";
 /// # Errors
 /// [`ErrorKind::Usage`], with what could be asked for instead.
 pub fn check(job: &Job, output: &Where) -> Result<()> {
+    let temp = job.compress_temp.codec();
+    if let Some(codec) = temp.filter(|codec| !codec.is_built()) {
+        let cause = format!("this sortmill was built without {}", codec.name());
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "compressing temporary data",
+            cause,
+        ));
+    }
     let Some(Compress { codec, level }) = job.compress else {
         return Ok(());
     };

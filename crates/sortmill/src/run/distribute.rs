@@ -18,16 +18,17 @@ use crate::fingerprint::Fingerprint;
 use crate::long::{Long, Longs, Summed, WholeLongs};
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Format;
-use crate::partitions::{BodyLongs, Counts, Partitions, SpillBlock, Unit};
+use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
 use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::repeats::Repeats;
+use crate::spills::{Spilled, Spills};
 use crate::stage::cut::cut;
 use crate::stage::map::map;
 use crate::stage::partition::{Scratch, partition};
 use crate::stage::read::{
     ApartReader, Part, ReadTotals, Reader, Source, Watcher, read, read_apart,
 };
-use crate::stage::spill::{Spiller, spill};
+use crate::stage::spill::{PackNow, Spiller, spill};
 use crate::table::{Table, node_of};
 use crate::tamper::Border;
 
@@ -116,10 +117,11 @@ pub fn distribute(
         begin(shared, &partitions, drawn.sample);
         Ok(())
     };
-    let end = || partitions.finish();
+    let end = || partitions.end_all();
     let ends = (None, exchange);
     let round = round(shared, &queues, &partitions, ends, input, meanwhile, end)?;
-    let (units, mut counts) = round.ended;
+    let (units, mut counts) = partitions.units();
+    counts.spilled = round.spilled;
     if !shared.job.reaches(Stage::Spill) {
         counts.spilled_bytes = 0;
     }
@@ -140,16 +142,15 @@ pub fn distribute(
 /// What passes between the threads of the phase.
 pub struct Queues {
     pub chunks: Queue<Chunk>,
-    spills: Queue<SpillBlock>,
+    spills: Spills,
 }
 
 impl Queues {
     pub fn new(shared: &Shared<'_>) -> Self {
-        let (chunks, spills) = (
-            Queue::new(shared.plan.chunk_count),
-            Queue::new(shared.plan.block_count),
-        );
-        let both: (Queue<Chunk>, Queue<SpillBlock>) = (chunks.clone(), spills.clone());
+        let plan = shared.plan;
+        let chunks = Queue::new(plan.chunk_count);
+        let spills = Spills::new(plan.temp_packing, plan.worker_count);
+        let both: (Queue<Chunk>, Spills) = (chunks.clone(), spills.clone());
         shared.stop.on_stop(move || {
             both.0.abort();
             both.1.abort();
@@ -163,7 +164,7 @@ impl Queues {
             shared.plan,
             shared.number,
             shared.block_pool.clone(),
-            self.spills.clone(),
+            (self.spills.clone(), shared.packers.as_ref()),
             shared.stop.clone(),
             shared.temps,
         );
@@ -190,13 +191,15 @@ pub struct Round<T> {
     pub fingerprint: Fingerprint,
     pub dropped: Fingerprint,
     pub metrics: Metrics,
+    /// What became of the blocks that left memory.
+    pub spilled: Spilled,
     /// What the round was ended with.
     pub ended: T,
 }
 
 /// Reads, cuts, maps, partitions and spills what `reads` says. This thread does `meanwhile`, and when all records
-/// are in partitions, `end`, whose evictions are still written. `origins` notes where records came from, through the
-/// `exchange` they go to other nodes and come from them.
+/// are in partitions, `end`, whose evictions are still written: when this returns, what left memory is on disk. `origins`
+/// notes where records came from, through the `exchange` they go to other nodes and come from them.
 pub fn round<T>(
     shared: &Shared<'_>,
     queues: &Queues,
@@ -222,11 +225,12 @@ pub fn round<T>(
             .map(|number| {
                 let name = format!("partition-{number}");
                 spawn(threads, &name.clone(), move || {
-                    let stages = [Stage::Cut, Stage::Map, Stage::Partition];
+                    let mut stages = vec![Stage::Cut, Stage::Map, Stage::Partition];
+                    stages.extend(shared.packers.as_ref().map(|_| Stage::Pack));
                     let mut meter = shared.meter(&name, &stages, began_ns);
                     let result = guarded(stop, || match shared.job.reaches(Stage::Cut) {
                         true => work(shared, chunks, partitions, (origins, exchange), &mut meter),
-                        false => discard(chunks, stop, Stage::Cut, &mut meter, drop)
+                        false => discard(|| chunks.pop(), stop, Stage::Cut, &mut meter, drop)
                             .map(|()| Seen::default()),
                     });
                     result.map(|seen| (seen, meter.finish(Stage::Cut)))
@@ -235,23 +239,32 @@ pub fn round<T>(
             .collect();
         let spiller = spawn(threads, "spill", || {
             let mut meter = shared.meter("spill", &[Stage::Spill], began_ns);
+            let pack: PackNow<'_> = &|block, meter| partitions.pack_now(block, meter);
             let spiller = Spiller {
                 os,
                 temps: shared.temps,
                 blocks: spills,
+                pack: shared.packers.as_ref().map(|_| pack),
+                placed: &|header, stored| partitions.placed(header, stored),
                 written: &|| partitions.spilled(),
                 stop,
             };
             let result = guarded(stop, || match shared.job.reaches(Stage::Spill) {
                 true => spill(&spiller, &mut meter),
                 // Blocks fill memory and are evicted as always, so that partitioning costs what it costs.
-                false => discard(spills, stop, Stage::Spill, &mut meter, |block| {
-                    partitions.spilled();
-                    drop(block);
-                })
-                .map(|()| 0),
+                false => discard(
+                    || spills.pop(),
+                    stop,
+                    Stage::Spill,
+                    &mut meter,
+                    |block| {
+                        partitions.spilled();
+                        drop(block);
+                    },
+                )
+                .map(|()| Spilled::default()),
             });
-            result.map(|_| meter.finish(Stage::Spill))
+            result.map(|spilled| (spilled, meter.finish(Stage::Spill)))
         });
         let senders = exchange.map(|exchange| exchange.spawn_senders(threads, shared, began_ns));
         let receivers = exchange
@@ -301,7 +314,8 @@ pub fn round<T>(
         metrics.merge(&meter.until(end_ns));
         fingerprint.merge(&one.input);
     }
-    metrics.merge(&spill_end.expect("no error was seen").until(end_ns));
+    let (spilled, spill_meter) = spill_end.expect("no error was seen");
+    metrics.merge(&spill_meter.until(end_ns));
     // For the next round, if there is one.
     chunks.reopen(stop);
     spills.reopen(stop);
@@ -311,6 +325,7 @@ pub fn round<T>(
         fingerprint,
         dropped: seen.dropped,
         metrics,
+        spilled,
         ended: ended.expect("no error was seen"),
     })
 }
@@ -349,9 +364,7 @@ fn work(
     let mut worker = Worker::new(shared, partitions, exchange, Stage::Cut)?;
     worker.origins = origins;
     loop {
-        let chunk = chunks.pop();
-        meter.lap(Stage::Cut, State::Input);
-        let Some(chunk) = chunk else {
+        let Some(chunk) = next_chunk(chunks, partitions, meter)? else {
             shared.stop.check()?;
             return Ok(worker.seen);
         };
@@ -377,6 +390,31 @@ fn work(
         let from = (number, Some((&chunk, at)));
         worker.records(table.as_deref(), from, bytes, at, meter)?;
     }
+}
+
+/// The next chunk; while there is none, blocks that wait for the disk are compressed, if that is worth while.
+fn next_chunk(
+    chunks: &Queue<Chunk>,
+    partitions: &Partitions<'_>,
+    meter: &mut Meter<'_>,
+) -> Result<Option<Chunk>> {
+    loop {
+        if let Some(chunk) = chunks.try_pop() {
+            meter.lap(Stage::Cut, State::Input);
+            return Ok(Some(chunk));
+        }
+        if !partitions.pack_one(Stage::Cut, meter)? {
+            break;
+        }
+    }
+    // Reads wait for the disk, too, while it has blocks to write.
+    let is_behind = partitions.is_behind();
+    let chunk = chunks.pop();
+    let waited_ns = meter.lap(Stage::Cut, State::Input);
+    if is_behind {
+        partitions.waited(waited_ns, meter);
+    }
+    Ok(chunk)
 }
 
 /// Cuts, maps and partitions.

@@ -12,7 +12,7 @@ use super::{Shared, Where};
 use crate::disk::Rates;
 use crate::job::Job;
 use crate::metrics::Stage;
-use crate::partitions::{Block, Unit, Whereabouts};
+use crate::partitions::{Block, Unit};
 use crate::plan::Plan;
 use crate::progress::{Phase, Work};
 use crate::spread::TempFolder;
@@ -126,7 +126,7 @@ pub fn sort(
     };
     let mut runs = 0;
     for unit in units {
-        let on_disk = |block: &&Block| matches!(block.whereabouts, Whereabouts::Disk(_));
+        let on_disk = |block: &&Block| block.on_disk().is_some();
         read += disk_bytes(unit.blocks().filter(on_disk));
         if is_too_large(shared, unit) {
             runs += disk_bytes(unit.blocks());

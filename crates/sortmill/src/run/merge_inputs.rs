@@ -28,7 +28,7 @@ use crate::bodies::{Bodies, BodyReader, Means};
 use crate::chunks::Extent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::job::{Boundaries, Disorder, Input, Job, Output as JobOutput};
+use crate::job::{Boundaries, CompressTemp, Disorder, Input, Job, Output as JobOutput};
 use crate::long::Item;
 use crate::metrics::{Finished, Meter, Metrics, Stage};
 use crate::order::{Format, Order};
@@ -77,6 +77,8 @@ fn check_asked(job: &Job) -> Result<()> {
         "it runs to its end"
     } else if job.skip_bad > 0 {
         "it leaves no record out"
+    } else if job.compress_temp != CompressTemp::None {
+        "its temporary runs are written as they are"
     } else if job.compress.is_some() {
         "its output is not compressed yet; pipe it into the program that does that"
     } else if job.header_lines > 0 {
@@ -227,6 +229,7 @@ fn make_run(
                 os,
                 bodies: &bodies,
                 temps: shared.temps,
+                packers: None,
                 order: &plan.order,
                 short_order: &plan.order,
                 head_bytes: plan.head_bytes,

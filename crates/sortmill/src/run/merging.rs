@@ -3,8 +3,9 @@
 use sortmill_io::sync::Arc;
 
 use super::Shared;
+use super::lay_out::lay_out;
 use super::parts::put_merged;
-use super::sorting::{Done, Phase, entry_table, lay_out};
+use super::sorting::{Done, Phase, entry_table};
 use super::until::received_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::long::{Item, Stub};
@@ -121,19 +122,22 @@ fn make_runs(
                 Whereabouts::Memory(buffer) => LoadedBlock {
                     header: block.header,
                     buffer,
-                    spot: None,
+                    stored: None,
+                    is_unchecked: false,
                 },
-                Whereabouts::Disk(spot) => LoadedBlock {
+                Whereabouts::Leaving => unreachable!("all that left memory is on disk by now"),
+                Whereabouts::Disk(stored) => LoadedBlock {
                     header: block.header,
-                    buffer: Arc::new(device.read(&block.header, spot, meter)?),
-                    spot: Some(spot),
+                    buffer: Arc::new(device.read(&block.header, stored, meter)?),
+                    stored: Some(stored),
+                    is_unchecked: true,
                 },
             });
         }
         if !phase.shared.job.reaches(Stage::Sort) {
             continue;
         }
-        let (slab, load) = lay_out(phase, &unit, &blocks, &mut entries)?;
+        let (slab, load) = lay_out(phase, &unit, &mut blocks, &mut entries, meter)?;
         let (entries, scratch) = entries.split_at_mut(load.records as usize);
         phase.sort(&slab, entries, scratch, &mut device.bodies, meter)?;
         let kept = phase.keep_first(&slab, entries, load, &mut device.bodies, meter, done)?;

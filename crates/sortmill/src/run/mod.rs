@@ -12,6 +12,7 @@ mod expected;
 mod first;
 mod guess;
 mod judge;
+mod lay_out;
 mod local;
 mod long;
 mod merge_inputs;
@@ -49,12 +50,13 @@ use crate::job::{Boundaries, Input, Job, Output};
 use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
 use crate::order::Format;
+use crate::packing::Packers;
 use crate::partitions::Counts;
 use crate::parts::{Cuts, PartCut, Parts};
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
-use crate::report::{Bytes, Fingerprints, PartSizes, Report};
+use crate::report::{Bytes, Fingerprints, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
 use crate::run::proof::{check_input, compare};
 use crate::run::sorting::Sorted;
@@ -566,6 +568,7 @@ fn sort_inner(
                 - judged.probe_usage.write_bytes,
         },
         temp_folders,
+        temp_packed: TempPacked::of(&plan, distributed.counts.spilled),
         memory: shared.memory(usage.resident_bytes_peak),
         partitions: sorted.partitions(&distributed.counts),
         parts: sorted.parts.as_deref().map(PartSizes::of),
@@ -670,6 +673,8 @@ pub struct Shared<'a> {
     pub(crate) chunk_pool: Pool,
     /// Partitions in memory.
     pub(crate) block_pool: Pool,
+    /// Who compresses temporary data, of a job that may do so.
+    packers: Option<Packers>,
     temps: &'a Temps<'a>,
     /// The keys that boundaries are taken from, if the job says so.
     pub(crate) cut_keys: Option<&'a CutKeys>,
@@ -706,6 +711,10 @@ impl<'a> Shared<'a> {
             number,
             chunk_pool: map(plan.chunk_count, plan.chunk_buffer_bytes())?,
             block_pool: map(plan.block_count, plan.block_bytes)?,
+            packers: plan
+                .temp_packing
+                .as_ref()
+                .map(|packing| Packers::new(packing, plan.block_bytes)),
             temps,
             cut_keys: None,
             began_ns: os.now_ns(),

@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::progress::{self, Progress, Snapshot};
 use crate::queue::{Promise, Stop};
-use crate::report::{Bytes, NodeReport, Phase};
+use crate::report::{Bytes, NodeReport, Phase, TempPacked};
 use crate::stage::read::{Left, ReadTotals, Share, Source};
 use crate::stage::write::{Seams, Target};
 use crate::temp::clean_up;
@@ -319,6 +319,7 @@ fn work(
         phases: vec![distribute_phase, sort_phase],
         bytes: bytes(plan, &read, counts.spilled_bytes, &sorted, usage),
         temp_folders,
+        temp_packed: TempPacked::of(plan, counts.spilled),
         memory: shared.memory(usage.resident_bytes_peak),
         partitions: sorted.partitions(&counts),
     };

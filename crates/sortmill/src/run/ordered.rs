@@ -191,11 +191,13 @@ impl<'a> Rounds<'a> {
                         true => from,
                         false => affordable(origins, from..complete.max(from), &held, excess_left),
                     };
-                    Ok((partitions.take(from..to)?, to))
+                    partitions.end_round(&(from..to))?;
+                    Ok(to)
                 },
             )?;
             self.note_fill(&round);
-            let (units, to) = round.ended;
+            let to = round.ended;
+            let units = self.partitions.take(from..to);
             let passed_left = self.passed_left.checked_sub(round.passed_bytes);
             self.passed_left = passed_left.unwrap_or(0);
             let base = self.base;
@@ -352,14 +354,15 @@ impl<'a> Rounds<'a> {
         }
         let parts = self.parts(&rest);
         let all = from..self.table.slot_count();
-        let round = round_of(
+        round_of(
             &mut self.way,
             shared,
             (&self.queues, &self.partitions, &self.borders),
             Some(&self.origins),
             (&parts, true),
-            |partitions| partitions.take(all),
+            |partitions| partitions.end_round(&all),
         )?;
+        let units = self.partitions.take(all);
         let mut late = self.partitions.held_bytes();
         late.truncate(from);
         let places = Early::new(&self.written, late);
@@ -371,7 +374,7 @@ impl<'a> Rounds<'a> {
             self.order().late_bytes = places.late_bytes();
             self.flush(self.base)?;
         }
-        let written = self.write(round.ended, base, Some(total))?;
+        let written = self.write(units, base, Some(total))?;
         self.written.extend(written);
         Ok(places)
     }
@@ -406,10 +409,11 @@ impl<'a> Rounds<'a> {
                 (&self.queues, &self.partitions, &self.borders),
                 None,
                 (&parts, false),
-                |partitions| partitions.take(from..to),
+                |partitions| partitions.end_round(&(from..to)),
             )?;
             self.note_fill(&round);
-            let again = self.write(round.ended, places.new[from], Some(total))?;
+            let units = self.partitions.take(from..to);
+            let again = self.write(units, places.new[from], Some(total))?;
             self.order().again_bytes += again.iter().map(|unit| unit.bytes).sum::<u64>();
             self.written.splice(from..to, again);
             to = from;
@@ -554,6 +558,7 @@ fn round_of<T>(
     end: impl FnOnce(&Partitions<'_>) -> Result<T>,
 ) -> Result<RoundOf<T>> {
     let (before, given) = (Took::now(shared), shared.temps.given_bytes());
+    let left_bytes = partitions.left_bytes();
     let (free, bodies) = (shared.block_pool.free_count(), partitions.bodies().begun());
     let mut longs = BodyLongs::new(partitions);
     let reader = ApartReader {
@@ -569,7 +574,7 @@ fn round_of<T>(
     let end = || {
         let taken = free.saturating_sub(shared.block_pool.free_count());
         let taken_bytes = (taken * shared.plan.block_bytes) as u64;
-        let evicted_bytes = shared.temps.given_bytes() - given;
+        let evicted_bytes = partitions.left_bytes() - left_bytes;
         end(partitions).map(|ended| (ended, taken_bytes + evicted_bytes))
     };
     let round = round(
@@ -594,6 +599,7 @@ fn round_of<T>(
     }
     distributed.metrics.then(&round.metrics);
     distributed.counts.spilled_bytes += shared.temps.given_bytes() - given;
+    distributed.counts.spilled.merge(&round.spilled);
     way.distribute.add_since(&before, shared, "distribute");
     if let Some(order) = &mut way.order {
         order.rounds += 1;

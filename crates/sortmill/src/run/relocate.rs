@@ -10,9 +10,9 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{File, Op, OpKind};
 
 use super::Shared;
+use crate::block::Stored;
 use crate::error::{Error, Result};
 use crate::partitions::{Content, Unit, Whereabouts};
-use crate::spread::Spot;
 
 /// Where blocks are copied: from each key to the place beside it, so many bytes.
 pub type Moves = HashMap<u64, (u64, usize)>;
@@ -25,8 +25,8 @@ pub fn moves(shared: &Shared<'_>, units: &[Unit], move_below: &[u64]) -> Result<
     let mut moves = Moves::new();
     for (unit, &below) in units.iter().zip(move_below) {
         for block in unit.blocks() {
-            if let Whereabouts::Disk(Spot { offset, .. }) = block.whereabouts
-                && offset < below
+            let offset = block.on_disk().map(|stored| stored.spot.offset);
+            if let Some(offset) = offset.filter(|&offset| offset < below)
                 && let Entry::Vacant(entry) = moves.entry(offset)
             {
                 let bytes = block.disk_bytes();
@@ -135,7 +135,7 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves) -> Result<()> {
 fn with_places(content: &Content, moves: &Moves) -> Content {
     let mut blocks = content.blocks.clone();
     for block in &mut blocks {
-        if let Whereabouts::Disk(spot) = &mut block.whereabouts
+        if let Whereabouts::Disk(Stored { spot, .. }) = &mut block.whereabouts
             && let Some(&(to, _)) = moves.get(&spot.offset)
         {
             spot.offset = to;

@@ -140,7 +140,10 @@ pub fn check_space(
     if plan.doubts.contains(&Doubt::Function) {
         return Ok(());
     }
-    let temp_bytes = temp_bytes * u64::from(plan.node_count());
+    let temp_bytes = match plan.shrinks_temp() {
+        true => 0,
+        false => temp_bytes * u64::from(plan.node_count()),
+    };
     // Files end in the middle of a block, half of one on average.
     let output_bytes = match plan.encoders {
         None => input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2,

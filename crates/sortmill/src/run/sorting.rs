@@ -14,6 +14,7 @@ use sortmill_io::{File, Table};
 use super::compress::Frames;
 use super::distribute::{guarded, join};
 use super::judge;
+use super::lay_out::lay_out;
 use super::long::{gather_long, put_item};
 use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
@@ -28,16 +29,16 @@ use crate::long::Item;
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Order;
-use crate::partitions::{Counts, Unit, damaged};
+use crate::partitions::{Counts, Unit};
 use crate::parts::Cuts;
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
 use crate::space::Lead;
 use crate::stage::kernel::{self, Entry};
-use crate::stage::load::{LoadedBlock, LoadedUnit, Loader};
+use crate::stage::load::{LoadedUnit, Loader};
 use crate::stage::reduce::Gather;
-use crate::stage::sort::{self, Framed, Load, Slab};
+use crate::stage::sort::{self, Slab};
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
 
 /// What the phase leaves.
@@ -285,7 +286,9 @@ pub fn sort(
                 let (phase, loaded) = (&phase, &loaded);
                 let name = format!("sort-{number}");
                 spawn(threads, &name.clone(), move || {
-                    let mut meter = shared.meter(&name, &[Stage::Sort, Stage::Reduce], began_ns);
+                    let mut stages = vec![Stage::Sort, Stage::Reduce];
+                    stages.extend(shared.packers.as_ref().map(|_| Stage::Unpack));
+                    let mut meter = shared.meter(&name, &stages, began_ns);
                     let result = guarded(stop, || work(phase, loaded, &mut meter));
                     result.map(|done| (done, meter.finish(Stage::Sort)))
                 })
@@ -295,7 +298,7 @@ pub fn sort(
             let mut meter = shared.meter("write", &[Stage::Write], began_ns);
             let result = guarded(stop, || match target {
                 Some(target) => write(os, target, &blocks, stop, &mut meter),
-                None => discard(&blocks, stop, Stage::Write, &mut meter, drop).map(|()| 0),
+                None => discard(|| blocks.pop(), stop, Stage::Write, &mut meter, drop).map(|()| 0),
             });
             result.map(|bytes| (bytes, meter.finish(Stage::Write)))
         });
@@ -427,9 +430,16 @@ fn load_all(
 fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) -> Result<Done> {
     let mut done = Done::default();
     if !phase.shared.job.reaches(Stage::Sort) {
-        discard(loaded, phase.shared.stop, Stage::Sort, meter, |unit| {
-            done.sizes.push(received_bytes(&unit.unit));
-        })?;
+        let stop = phase.shared.stop;
+        discard(
+            || loaded.pop(),
+            stop,
+            Stage::Sort,
+            meter,
+            |unit| {
+                done.sizes.push(received_bytes(&unit.unit));
+            },
+        )?;
         return Ok(done);
     }
     let mut entries = entry_table(phase.shared)?;
@@ -437,11 +447,18 @@ fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) ->
     loop {
         let unit = loaded.pop();
         meter.lap(Stage::Sort, State::Input);
-        let Some(unit) = unit else {
+        let Some(mut unit) = unit else {
             phase.shared.stop.check()?;
             return Ok(done);
         };
-        sort_unit(phase, &unit, &mut entries, &mut bodies, meter, &mut done)?;
+        sort_unit(
+            phase,
+            &mut unit,
+            &mut entries,
+            &mut bodies,
+            meter,
+            &mut done,
+        )?;
     }
 }
 
@@ -458,14 +475,14 @@ pub fn entry_table(shared: &Shared<'_>) -> Result<Table<Entry>> {
 /// Lays a unit's blocks out, sorts them, and hands its records to the output.
 fn sort_unit(
     phase: &Phase<'_>,
-    unit: &LoadedUnit,
+    unit: &mut LoadedUnit,
     entries: &mut [Entry],
     bodies: &mut BodyReader<'_>,
     meter: &mut Meter<'_>,
     done: &mut Done,
 ) -> Result<()> {
     let order = &phase.order;
-    let (slab, load) = lay_out(phase, &unit.unit, &unit.blocks, entries)?;
+    let (slab, load) = lay_out(phase, &unit.unit, &mut unit.blocks, entries, meter)?;
     let (entries, scratch) = entries.split_at_mut(load.records as usize);
     phase.sort(&slab, entries, scratch, bodies, meter)?;
     let kept = phase.keep_first(&slab, entries, load, bodies, meter, done)?;
@@ -499,33 +516,6 @@ fn sort_unit(
             put_sorted(phase, parts, unit.number, size, item, give, meter, done)
         }
     }
-}
-
-/// Checks a unit's blocks and makes its entries.
-pub fn lay_out<'b>(
-    phase: &Phase<'_>,
-    unit: &Unit,
-    blocks: &'b [LoadedBlock],
-    entries: &mut [Entry],
-) -> Result<(Slab<'b>, Load)> {
-    let plan = phase.shared.plan;
-    let framed: Vec<Framed<'_>> = blocks
-        .iter()
-        .map(|block| Framed {
-            header: block.header,
-            bytes: &block.buffer,
-            unchecked: block.spot.is_some(),
-        })
-        .collect();
-    let framed = border::blocks(phase.shared.job, framed);
-    let range = unit
-        .range
-        .as_ref()
-        .map(|(from, to)| (from.as_ref(), to.as_ref()));
-    Slab::lay_out(&phase.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
-        let spot = blocks[wrong.block].spot.unwrap_or_default();
-        damaged(phase.shared.temps, spot, wrong.why)
-    })
 }
 
 /// Takes the records of sorted entries from where they lie, several fetches ahead.
@@ -634,6 +624,7 @@ impl<'a> Phase<'a> {
             os: self.shared.os,
             bodies: self.bodies,
             temps: self.shared.temps,
+            packers: self.shared.packers.as_ref(),
             order: &plan.order,
             short_order: &self.order,
             head_bytes: plan.head_bytes,

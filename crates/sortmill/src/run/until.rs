@@ -6,7 +6,7 @@ use crate::fingerprint::Fingerprint;
 use crate::job::{Job, UNTIL_STAGES};
 use crate::metrics::{Meter, Stage, State};
 use crate::partitions::Unit;
-use crate::queue::{Queue, Stop};
+use crate::queue::Stop;
 use crate::report::Phase;
 
 use super::proof::compare;
@@ -31,20 +31,20 @@ pub fn check_stage(job: &Job) -> Result<()> {
     }
 }
 
-/// Takes all that comes until the queue ends, and hands it to `drop_it`. The time is counted under `stage`,
+/// Takes all that `pop` gives until there is no more, and hands it to `drop_it`. The time is counted under `stage`,
 /// which the report of such a job leaves out.
 ///
 /// # Errors
 /// The job's, when it is ending.
 pub fn discard<T>(
-    queue: &Queue<T>,
+    pop: impl Fn() -> Option<T>,
     stop: &Stop,
     stage: Stage,
     meter: &mut Meter<'_>,
     mut drop_it: impl FnMut(T),
 ) -> Result<()> {
     loop {
-        let item = queue.pop();
+        let item = pop();
         meter.lap(stage, State::Input);
         let Some(item) = item else {
             return stop.check();

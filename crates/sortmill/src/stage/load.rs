@@ -9,12 +9,12 @@ use sortmill_io::frame::Header;
 use sortmill_io::sync::Arc;
 use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring};
 
+use crate::block::Stored;
 use crate::error::{Error, Result};
 use crate::metrics::{Meter, Stage, State};
 use crate::partitions::{Unit, Whereabouts};
 use crate::places::Places;
 use crate::queue::{Queue, Stop};
-use crate::spread::Spot;
 
 /// A block in memory.
 #[derive(Clone)]
@@ -23,8 +23,10 @@ pub struct LoadedBlock {
     pub header: Header,
     /// Its bytes.
     pub buffer: Arc<Buffer>,
-    /// Where among the temporary data it came from, if it did: then it is still to be checked.
-    pub spot: Option<Spot>,
+    /// Where among the temporary data it came from, and how it lay there, if it did.
+    pub stored: Option<Stored>,
+    /// Whether it is still to be checked and, if it is compressed, to be decompressed.
+    pub is_unchecked: bool,
 }
 
 /// A unit whose blocks are all in memory.
@@ -111,18 +113,16 @@ impl<'a> Loader<'a> {
                 Whereabouts::Memory(buffer) => Some(LoadedBlock {
                     header: block.header,
                     buffer: Arc::clone(buffer),
-                    spot: None,
+                    stored: None,
+                    is_unchecked: false,
                 }),
-                Whereabouts::Disk(_) => None,
+                Whereabouts::Leaving | Whereabouts::Disk(_) => None,
             })
             .collect();
-        let wanted: Vec<(usize, Spot, usize)> = unit
+        let wanted: Vec<(usize, Stored, usize)> = unit
             .blocks()
             .enumerate()
-            .filter_map(|(index, block)| match block.whereabouts {
-                Whereabouts::Disk(spot) => Some((index, spot, block.disk_bytes())),
-                Whereabouts::Memory(_) => None,
-            })
+            .filter_map(|(index, block)| Some((index, block.on_disk()?, block.disk_bytes())))
             .collect();
         self.begun.push_back(Begun {
             number,
@@ -131,7 +131,7 @@ impl<'a> Loader<'a> {
             blocks,
         });
         let unit_tag = (number as u64) << 32;
-        for (index, spot, bytes) in wanted {
+        for (index, Stored { spot, .. }, bytes) in wanted {
             let buffer = self.free_block(spot.folder, meter)?;
             let file = self.files[spot.folder].as_ref();
             let file = Arc::clone(file.expect("blocks on disk have a file"));
@@ -203,14 +203,13 @@ impl<'a> Loader<'a> {
         let block = begun.unit.blocks().nth(index);
         let block = block.expect("the block was asked for");
         let header = block.header;
-        let Whereabouts::Disk(spot) = block.whereabouts else {
-            unreachable!("it was read from a file");
-        };
-        self.in_flight[spot.folder] -= 1;
+        let stored = block.on_disk().expect("it was read from a file");
+        self.in_flight[stored.spot.folder] -= 1;
         begun.blocks[index] = Some(LoadedBlock {
             header,
             buffer: Arc::new(buffer),
-            spot: Some(spot),
+            stored: Some(stored),
+            is_unchecked: true,
         });
         begun.missing -= 1;
         let totals = meter.stage(Stage::Load);

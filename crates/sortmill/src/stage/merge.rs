@@ -14,7 +14,7 @@ use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 use sortmill_io::sync::atomic::{AtomicU32, Ordering as Memory};
 use sortmill_io::{Buffer, Op, OpKind, Pool, Ring};
 
-use crate::block::{Open, disk_bytes, record_bytes_max};
+use crate::block::{Open, Stored, disk_bytes, record_bytes_max};
 use crate::bodies::BodyReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::long::{Item, Stub};
@@ -94,13 +94,18 @@ impl Device<'_> {
         buffer.ok_or_else(|| self.stop.error())
     }
 
-    /// Reads the block with `header` at `spot`, without looking into it.
+    /// Reads the block with `header` that lies as `stored` says, without looking into it.
     ///
     /// # Errors
     /// A read that failed.
-    pub fn read(&mut self, header: &Header, spot: Spot, meter: &mut Meter<'_>) -> Result<Buffer> {
+    pub fn read(
+        &mut self,
+        header: &Header,
+        stored: Stored,
+        meter: &mut Meter<'_>,
+    ) -> Result<Buffer> {
         let buffer = self.take_block(meter)?;
-        let bytes = disk_bytes(header);
+        let (bytes, spot) = (stored.disk_bytes(header), stored.spot);
         self.read_bytes += bytes as u64;
         let op = Op {
             kind: OpKind::Read,
@@ -349,7 +354,9 @@ impl Cursor {
             let Some((header, spot)) = self.blocks.next() else {
                 return Ok(false);
             };
-            let buffer = device.read(&header, spot, meter)?;
+            // Runs are not compressed.
+            let stored = Stored { spot, packed: None };
+            let buffer = device.read(&header, stored, meter)?;
             self.spot = spot;
             Header::open(&buffer, &header).map_err(|why| damaged(device.temps, spot, why))?;
             self.block = Some((header, buffer));

@@ -1,20 +1,25 @@
 //! Full blocks of evicted partitions to the temporary files.
 //!
-//! One thread owns the ring. A block is sealed (header and checksum) here, just before it leaves; its
-//! memory is free again when the device has it. Each folder has a lane of its own of blocks that wait, and so many
+//! One thread owns the ring. A block gets its place and is sealed (header and checksum) here, just before it leaves; its
+//! memory is free again when the device has it. Those that cannot leave yet wait in their queue, where other threads may
+//! compress them meanwhile. Each folder has a lane of its own of blocks that have a place there, and so many
 //! writes in flight, so that a slow disk keeps no other waiting.
 
 use std::collections::VecDeque;
 
+use sortmill_io::frame::{HEADER_BYTES, Header};
 use sortmill_io::sync::Arc;
 use sortmill_io::{File, Op, OpKind, Os, Ring};
 
-use crate::block::disk_bytes;
+use crate::block::{Stored, disk_bytes, stored_bytes};
 use crate::error::{Error, Result};
 use crate::metrics::{Meter, Stage, State};
-use crate::partitions::SpillBlock;
-use crate::queue::{Queue, Stop};
+use crate::queue::Stop;
+use crate::spills::{SpillBlock, Spilled, Spills};
 use crate::temps::Temps;
+
+/// Compresses a block in its place.
+pub type PackNow<'a> = &'a dyn Fn(&mut SpillBlock, &mut Meter<'_>) -> Result<()>;
 
 /// What the spiller works with.
 pub struct Spiller<'a> {
@@ -23,35 +28,43 @@ pub struct Spiller<'a> {
     /// Where blocks go.
     pub temps: &'a Temps<'a>,
     /// What is to be written.
-    pub blocks: &'a Queue<SpillBlock>,
+    pub blocks: &'a Spills,
+    /// Compresses what nobody else had time to compress, if that is to be; `None` where nothing is compressed.
+    pub pack: Option<PackNow<'a>>,
+    /// Told of each block where it will lie, by its header.
+    pub placed: &'a dyn Fn(&Header, Stored),
     /// Told of each block whose memory is about to be free again.
     pub written: &'a dyn Fn(),
     /// Ends the job.
     pub stop: &'a Stop,
 }
 
-/// Writes blocks until the queue is closed and empty. Answers the bytes written.
+/// Writes blocks until the queue is closed and empty. Answers what became of them.
 ///
 /// # Errors
 /// The first write that failed; a full disk as [`crate::error::ErrorKind::Space`].
-pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<u64> {
+pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<Spilled> {
     let Some(first) = wait_for_block(spiller, meter)? else {
-        return Ok(0);
+        return Ok(Spilled::default());
     };
-    let mut disks = Disks::new(spiller, first)?;
+    let mut disks = Disks::new(spiller)?;
+    disks.line_up(first, meter)?;
     loop {
-        if disks.ring.in_flight() == 0 && disks.nothing_waits() {
-            match wait_for_block(spiller, meter)? {
-                Some(block) => disks.line_up(block),
-                None => return Ok(disks.bytes),
-            }
-        }
-        while let Some(block) = spiller.blocks.try_pop() {
-            disks.line_up(block);
+        while disks.have_room()
+            && let Some(block) = spiller.blocks.try_pop()
+        {
+            disks.line_up(block, meter)?;
         }
         disks.submit(meter)?;
-        disks.land_one(meter)?;
-        spiller.stop.check()?;
+        if disks.ring.in_flight() > 0 {
+            disks.land_one(meter)?;
+            spiller.stop.check()?;
+            continue;
+        }
+        match wait_for_block(spiller, meter)? {
+            Some(block) => disks.line_up(block, meter)?,
+            None => return Ok(disks.spilled),
+        }
     }
 }
 
@@ -69,12 +82,12 @@ struct Disks<'a> {
     spiller: &'a Spiller<'a>,
     ring: Box<dyn Ring>,
     lanes: Vec<Lane>,
-    bytes: u64,
+    spilled: Spilled,
 }
 
 /// One folder's.
 struct Lane {
-    waiting: VecDeque<SpillBlock>,
+    waiting: VecDeque<(SpillBlock, Stored)>,
     /// The folder's file, from its first block on.
     file: Option<Arc<File>>,
     depth: usize,
@@ -84,9 +97,9 @@ struct Lane {
 }
 
 impl<'a> Disks<'a> {
-    fn new(spiller: &'a Spiller<'a>, first: SpillBlock) -> Result<Self> {
+    fn new(spiller: &'a Spiller<'a>) -> Result<Self> {
         let depths = spiller.temps.depths();
-        let path = spiller.temps.path(first.spot.folder);
+        let path = spiller.temps.path(0);
         let ring = spiller
             .os
             .ring_over(depths.iter().sum(), depths.len())
@@ -98,22 +111,46 @@ impl<'a> Disks<'a> {
             in_flight: 0,
             counted_ns: 0,
         };
-        let mut disks = Self {
+        Ok(Self {
             spiller,
             ring,
             lanes: depths.into_iter().map(lane).collect(),
-            bytes: 0,
+            spilled: Spilled::default(),
+        })
+    }
+
+    /// Whether a disk could take one more block now.
+    fn have_room(&self) -> bool {
+        let has_room = |lane: &Lane| lane.in_flight + lane.waiting.len() < lane.depth;
+        self.lanes.iter().any(has_room)
+    }
+
+    /// Gives a block its place, and puts it into the lane of its folder.
+    fn line_up(&mut self, mut block: SpillBlock, meter: &mut Meter<'_>) -> Result<()> {
+        if let Some(pack) = self.spiller.pack
+            && !block.is_ready
+        {
+            pack(&mut block, meter)?;
+        }
+        let bytes = stored_bytes(&block.header, block.packed);
+        let spot = self.spiller.temps.allocate(bytes as u64, block.region)?;
+        let stored = Stored {
+            spot,
+            packed: block.packed,
         };
-        disks.line_up(first);
-        Ok(disks)
-    }
-
-    fn line_up(&mut self, block: SpillBlock) {
-        self.lanes[block.spot.folder].waiting.push_back(block);
-    }
-
-    fn nothing_waits(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.waiting.is_empty())
+        (self.spiller.placed)(&block.header, stored);
+        let plain_bytes = disk_bytes(&block.header);
+        self.spilled.merge(&Spilled {
+            blocks: 1,
+            packed_blocks: u64::from(block.packed.is_some()),
+            plain_bytes: plain_bytes as u64,
+            stored_bytes: bytes as u64,
+        });
+        if bytes < plain_bytes {
+            meter.spared((plain_bytes - bytes) as u64);
+        }
+        self.lanes[spot.folder].waiting.push_back((block, stored));
+        Ok(())
     }
 
     /// Starts as many writes as may be in flight.
@@ -121,17 +158,16 @@ impl<'a> Disks<'a> {
         let Spiller { os, temps, .. } = *self.spiller;
         for (number, lane) in self.lanes.iter_mut().enumerate() {
             while lane.in_flight < lane.depth
-                && let Some(block) = lane.waiting.pop_front()
+                && let Some((block, stored)) = lane.waiting.pop_front()
             {
                 let file = match &lane.file {
                     Some(file) => Arc::clone(file),
                     None => Arc::clone(lane.file.insert(temps.file(number)?)),
                 };
-                let op = seal(block, file, meter);
+                let op = seal(block, stored, file, meter);
                 let bytes = op.range.len();
                 self.ring.submit(op);
                 meter.submitted(bytes);
-                self.bytes += bytes as u64;
                 if lane.in_flight == 0 {
                     lane.counted_ns = os.now_ns();
                 }
@@ -166,19 +202,18 @@ impl<'a> Disks<'a> {
 }
 
 /// The write of a block, whole: header, checksum, padding.
-fn seal(block: SpillBlock, file: Arc<File>, meter: &mut Meter<'_>) -> Op {
+fn seal(block: SpillBlock, stored: Stored, file: Arc<File>, meter: &mut Meter<'_>) -> Op {
     let SpillBlock {
-        mut buffer,
-        header,
-        spot,
+        mut buffer, header, ..
     } = block;
-    header.seal(&mut buffer);
-    let length = disk_bytes(&header);
-    let used = sortmill_io::frame::HEADER_BYTES + header.payload_bytes as usize;
+    let Stored { spot, packed } = stored;
+    header.seal_packed(&mut buffer, packed);
+    let length = stored.disk_bytes(&header);
+    let payload_bytes = packed.map_or(header.payload_bytes, |packed| packed.bytes);
     // What an earlier owner left in the buffer does not go to disk.
-    buffer[used..length].fill(0);
+    buffer[HEADER_BYTES + payload_bytes as usize..length].fill(0);
     let totals = meter.stage(Stage::Spill);
-    totals.bytes_in += u64::from(header.payload_bytes);
+    totals.bytes_in += u64::from(payload_bytes);
     totals.bytes_out += length as u64;
     totals.records_in += u64::from(header.record_count);
     totals.records_out += u64::from(header.record_count);

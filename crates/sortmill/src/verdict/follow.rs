@@ -16,6 +16,8 @@ const UNEXPLAINED_SHARE_MAX: f64 = 0.4;
 pub struct Shape<'a> {
     pub source: &'a [Stage],
     pub workers: &'a [Stage],
+    /// What workers do where they would wait for the drain.
+    pub meanwhile: &'a [Stage],
     pub drain: &'a [Stage],
     pub from: &'a End,
     pub to: &'a End,
@@ -74,6 +76,9 @@ impl Shape<'_> {
         let drains = share(drain_ns, phase.wall_ns) > IN_FLIGHT_SHARE_MIN;
         let ended_ns = if drains { workers.finished_ns } else { 0 };
         let for_drain_ns = workers.wait_memory_ns + ended_ns;
+        // What is compressed meanwhile is what the drain has less to do, so it is as if they had waited for it.
+        let packed_ns = sum(phase, self.meanwhile).work_ns;
+        let for_drain_ns = for_drain_ns + packed_ns;
         // Who waits for the turn of another worker waits for what that one waits for.
         let own_ns = workers.work_ns + workers.wait_input_ns + for_drain_ns;
         let for_source = share(workers.wait_input_ns, own_ns);
@@ -84,7 +89,7 @@ impl Shape<'_> {
         let followed = if for_source >= for_drain {
             self.behind_source(phase, source, workers)
         } else {
-            self.behind_drain(phase, source, drain, for_drain_ns)
+            self.behind_drain(phase, source, drain, (for_drain_ns, packed_ns))
         };
         let waits = for_source + for_drain;
         followed.unwrap_or_else(|| match waits < UNEXPLAINED_SHARE_MAX {
@@ -141,16 +146,22 @@ impl Shape<'_> {
         )
     }
 
-    /// The workers waited `waited_ns` together for memory that the drain had, or for its end. None as above.
+    /// The workers waited `waited_ns` together for memory that the drain had, or for its end; `packed_ns` of that they
+    /// spent on having it do less. None as above.
     fn behind_drain(
         &self,
         phase: &Phase,
         source: &StageMetrics,
         drain: &StageMetrics,
-        waited_ns: u64,
+        (waited_ns, packed_ns): (u64, u64),
     ) -> Option<BoundBy> {
         let per_worker_ns = waited_ns / sum(phase, self.workers).worker_count.max(1);
         if !explains(drain.wait_device_ns + drain.work_ns, per_worker_ns) {
+            if 2 * packed_ns > waited_ns {
+                // The drain waited for them.
+                let stages = [self.workers, self.meanwhile].concat();
+                return Some(self.cpu(phase, &stages));
+            }
             let both_ns = (drain.wait_input_ns + per_worker_ns).saturating_sub(phase.wall_ns);
             let stage = costliest(phase, self.workers, |stage| stage.wait_memory_ns);
             return (share(both_ns, phase.wall_ns) > WAIT_SHARE_MIN)
@@ -210,7 +221,8 @@ impl Shape<'_> {
 
     fn evidence(&self, phase: &Phase) -> Vec<String> {
         let mut out = Vec::new();
-        for stages in [self.source, self.workers, self.drain] {
+        let workers = [self.workers, self.meanwhile].concat();
+        for stages in [self.source, &workers[..], self.drain] {
             let totals = sum(phase, stages);
             let all_ns = totals.all_ns();
             if all_ns == 0 {
@@ -413,6 +425,50 @@ mod tests {
             0,
             "sort was bound by the processor: 2 threads on 2 cores, mostly in sort, 3.7 s of a core \
              for each GB",
+        );
+    }
+
+    /// A phase in which workers compressed what waited for the drain, for so many percents of their time.
+    fn packed(mut phase: Phase, percent: u64) -> Phase {
+        let metrics = StageMetrics {
+            worker_count: 2,
+            bytes_in: 5 * GB,
+            bytes_out: 2 * GB,
+            work_ns: 2 * percent * GB / 10,
+            ..StageMetrics::default()
+        };
+        let stage = Stage::Pack;
+        phase.stages.push(StageReport { stage, metrics });
+        phase
+    }
+
+    #[test]
+    fn who_compresses_while_the_disk_is_busy_waits_for_it() {
+        let distribute = phase(
+            "distribute",
+            [1, 0, 0, 89, 10, 0],
+            [20, 5, 0, 15, 0, 0],
+            [3, 4, 0, 0, 93, 0],
+        );
+        check(
+            &packed(distribute, 60),
+            &ends([1, 2, 3]),
+            0,
+            "distribute was bound by writes to temp: 521 MB/s",
+        );
+        // Hardly anything was left for the disk.
+        let distribute = phase(
+            "distribute",
+            [1, 0, 0, 89, 10, 0],
+            [20, 5, 0, 5, 0, 0],
+            [3, 70, 0, 0, 27, 0],
+        );
+        check(
+            &packed(distribute, 70),
+            &ends([1, 2, 3]),
+            0,
+            "distribute was bound by the processor: 2 threads on 2 cores, mostly in pack, 2.8 s of a \
+             core for each GB",
         );
     }
 

@@ -102,6 +102,7 @@ fn done(node: u32) -> Done {
                 holders: Vec::new(),
             },
             temp_folders: Vec::new(),
+            temp_packed: None,
             partitions: Partitions {
                 count: 0,
                 bytes_min: 0,

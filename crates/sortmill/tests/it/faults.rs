@@ -8,6 +8,7 @@ mod merge;
 mod order;
 mod packed;
 mod parts;
+mod temp_packed;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use shuttle::scheduler::RandomScheduler;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::codec::Codec;
 use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
-use sortmill::job::{Compress, Input, Job, Output, Tuning};
+use sortmill::job::{Compress, CompressTemp, Input, Job, Output, Tuning};
 use sortmill::order::Format;
 use sortmill::queue::Stop;
 use sortmill::report::Report;
@@ -74,6 +75,9 @@ struct Case {
     packed: Option<Codec>,
     header_lines: u64,
     temp_apart: bool,
+    compress_temp: CompressTemp,
+    /// Bytes a second that the disks give; 0 for no time at all.
+    pace: u64,
     /// Several folders, each a disk of its own.
     temps: Vec<PathBuf>,
 }
@@ -98,6 +102,8 @@ impl Case {
             packed: None,
             header_lines: 0,
             temp_apart: false,
+            compress_temp: CompressTemp::None,
+            pace: 0,
             temps: vec!["/temp".into()],
         }
     }
@@ -114,6 +120,7 @@ impl Case {
         job.threads = Some(2);
         job.tuning = self.tuning;
         job.temp_apart = self.temp_apart;
+        job.compress_temp = self.compress_temp;
         job.verify = Some(self.verify);
         job.header_lines = self.header_lines;
         job.decompress = self.packed.is_some();
@@ -142,6 +149,11 @@ impl Case {
                 sim.put_stdin(&case.input);
             } else {
                 sim.put("/in", &case.input);
+            }
+            if case.pace > 0 {
+                // Others get on while a transfer takes its time.
+                let yields = |_: &Sim| (0..60).for_each(|_| shuttle::thread::yield_now());
+                sim.set_pace(case.pace, yields);
             }
             sim.set_fault(fault);
             let result = run::sort(&case.job(), &sim, &Stop::new());

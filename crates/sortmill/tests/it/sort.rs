@@ -22,6 +22,7 @@ mod shapes;
 mod small;
 mod space;
 mod tables;
+mod temp_packed;
 mod temps;
 mod until;
 
@@ -35,7 +36,9 @@ use sortmill::error::Error;
 use sortmill::io::codec::Codec;
 use sortmill::io::sim::Sim;
 use sortmill::io::{Host, Os, RingKind};
-use sortmill::job::{Compress, Disorder, Input, Job, MapFn, Output, ReduceFn, Tuning};
+use sortmill::job::{
+    Compress, CompressTemp, Disorder, Input, Job, MapFn, Output, ReduceFn, Tuning,
+};
 use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
 use sortmill::order::{Format, KeyPart};
@@ -100,6 +103,9 @@ struct Case {
     threads: usize,
     tuning: Tuning,
     temp_apart: bool,
+    compress_temp: CompressTemp,
+    /// Bytes a second that the disks of the simulated machine give; 0 for no time at all.
+    pace: u64,
     /// How many folders for temporary files there are.
     temp_count: usize,
     disk: Option<Figures>,
@@ -135,6 +141,8 @@ impl Case {
             threads: 2,
             tuning: SMALL,
             temp_apart: false,
+            compress_temp: CompressTemp::None,
+            pace: 0,
             temp_count: 1,
             disk: None,
             equal_keys_meet: false,
@@ -166,6 +174,7 @@ impl Case {
         job.disks = vec![self.disk.clone(); temps.len()];
         job.temps = temps;
         job.temp_apart = self.temp_apart;
+        job.compress_temp = self.compress_temp;
         job.tuning = self.tuning;
         job.equal_keys_meet = self.equal_keys_meet;
         job.merge = self.merge;
@@ -211,6 +220,9 @@ impl Case {
             }
         }
         let before = sim.names();
+        if self.pace > 0 {
+            sim.set_pace(self.pace, |_| {});
+        }
         let job = self.job(named, "/out".into(), temps);
         let result = sort_or_panic(job, sim.clone());
         let mut left = sim.names();

@@ -10,7 +10,7 @@ use crate::job::Job;
 use crate::plan::Plan;
 use crate::report::{
     Bytes, DirectIo, Fingerprints, HolderPeak, Memory, NodeReport, Partitions, Phase, Report,
-    StageReport, TempBytes,
+    StageReport, TempBytes, TempPacked,
 };
 use crate::run::proof::{check_input, compare};
 use crate::stage::read::{ReadTotals, SKIPPED_TOLD_MAX};
@@ -103,6 +103,7 @@ pub fn report(
         commit_ns: ended_ns - times.sorted_ns,
         bytes,
         temp_folders: sum_temp_folders(&nodes),
+        temp_packed: TempPacked::sum(nodes.iter().filter_map(|node| node.temp_packed)),
         memory: sum_memory(plan, &nodes, usage.resident_bytes_peak),
         partitions: sum_partitions(&nodes),
         parts: None,

@@ -60,6 +60,19 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
         0 => assert!(report.plan.shared_bytes.is_some()),
         count => assert_eq!((count, in_folders), (case.temp_count, bytes.temp_written)),
     }
+    let packs = report.plan.temp_packing.is_some();
+    assert_eq!(report.temp_packed.is_some(), packs);
+    if let Some(packed) = report.temp_packed {
+        let packed = packed.spilled;
+        assert!(packed.packed_blocks <= packed.blocks, "{packed:?}");
+        assert!(packed.stored_bytes <= packed.plain_bytes, "{packed:?}");
+        let is_less = packed.stored_bytes < packed.plain_bytes;
+        assert_eq!(is_less, packed.packed_blocks > 0, "{packed:?}");
+        if report.partitions.merged == 0 {
+            let all = packed.stored_bytes + bytes.moved;
+            assert_eq!(all, bytes.temp_written, "{packed:?}");
+        }
+    }
     if report.partitions.divided == 0 && report.partitions.merged == 0 {
         // Long keys that begin alike are read once more to be compared.
         let again = bytes.temp_read.saturating_sub(bytes.temp_written);

@@ -1,0 +1,79 @@
+//! Blocks of a unit, as they came into memory, to entries: those that were compressed are decompressed first.
+//!
+//! Whoever sorts a unit does so, not the one thread that loads: there are as many as cores, and a block that was just
+//! decompressed is in the cache of the one who makes its entries.
+
+use sortmill_io::sync::Arc;
+
+use super::border;
+use super::sorting::Phase;
+use crate::block::Stored;
+use crate::error::Result;
+use crate::metrics::{Meter, Stage, State};
+use crate::packing;
+use crate::partitions::{Unit, damaged};
+use crate::stage::kernel::Entry;
+use crate::stage::load::LoadedBlock;
+use crate::stage::sort::{Framed, Load, Slab};
+
+/// Checks a unit's blocks and makes its entries.
+///
+/// # Errors
+/// The first block that is not what was written, with file and offset.
+pub fn lay_out<'b>(
+    phase: &Phase<'_>,
+    unit: &Unit,
+    blocks: &'b mut [LoadedBlock],
+    entries: &mut [Entry],
+    meter: &mut Meter<'_>,
+) -> Result<(Slab<'b>, Load)> {
+    unpack(phase, blocks, meter)?;
+    let blocks: &'b [LoadedBlock] = blocks;
+    let plan = phase.shared.plan;
+    let framed: Vec<Framed<'_>> = blocks
+        .iter()
+        .map(|block| Framed {
+            header: block.header,
+            bytes: &block.buffer,
+            unchecked: block.is_unchecked,
+        })
+        .collect();
+    let framed = border::blocks(phase.shared.job, framed);
+    let range = unit
+        .range
+        .as_ref()
+        .map(|(from, to)| (from.as_ref(), to.as_ref()));
+    Slab::lay_out(&phase.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
+        let stored = blocks[wrong.block].stored.unwrap_or_default();
+        damaged(phase.shared.temps, stored.spot, wrong.why)
+    })
+}
+
+/// Has the blocks that were compressed hold what they held before.
+fn unpack(phase: &Phase<'_>, blocks: &mut [LoadedBlock], meter: &mut Meter<'_>) -> Result<()> {
+    let Some(packers) = &phase.shared.packers else {
+        return Ok(());
+    };
+    for block in blocks {
+        let Some(
+            stored @ Stored {
+                packed: Some(packed),
+                ..
+            },
+        ) = block.stored
+        else {
+            continue;
+        };
+        let header = &block.header;
+        let buffer = Arc::get_mut(&mut block.buffer).expect("it was read for this unit alone");
+        packing::open(Some(packers), phase.shared.temps, header, &stored, buffer)?;
+        block.is_unchecked = false;
+        let totals = meter.stage(Stage::Unpack);
+        totals.bytes_in += u64::from(packed.bytes);
+        totals.bytes_out += u64::from(header.payload_bytes);
+        totals.records_in += u64::from(header.record_count);
+        totals.records_out += u64::from(header.record_count);
+    }
+    meter.lap(Stage::Unpack, State::Work);
+    Ok(())
+}
