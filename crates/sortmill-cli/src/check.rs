@@ -48,12 +48,12 @@ pub struct Check {
     summary: Option<PathBuf>,
 
     /// The files are not records but summaries, one or more in each, in order: print what they add up to
-    #[arg(long, conflicts_with_all = ["format", "keys", "threads"])]
+    #[arg(long, conflicts_with_all = ["format", "keys", "by", "threads"])]
     merge: bool,
 
     /// Check the parts that `sort --parts` made against the manifest in DIR: nothing missing, added, altered or out of
     /// order. The manifest says what format and key they have
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "format", "keys", "summary", "merge"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "format", "keys", "by", "summary", "merge"])]
     parts: Option<PathBuf>,
 
     /// Threads that look at records, at most 64. Default: one per core
@@ -146,12 +146,13 @@ impl Check {
         let job = sortmill::check::Check {
             keys: self.shape.parts()?,
             line_order: self.shape.line_order()?,
+            columns: self.shape.columns()?,
             decompress: !self.no_decompress,
             header_lines: self.header,
             threads: self.threads.map(usize::from),
             fingerprint_key: os.random(),
             progress: shown.as_ref().map(|_| Arc::default()),
-            ..sortmill::check::Check::new(inputs, self.shape.format)
+            ..sortmill::check::Check::new(inputs, self.shape.records()?)
         };
         let check = || check(&job, os, stop);
         let checked = progress::show(shown, job.progress.as_ref(), os, stop, check);
@@ -169,8 +170,11 @@ impl Check {
                 error.hint(hint)
             })
         };
-        let order = Order::new(self.shape.format, &self.shape.parts()?)?;
-        if !self.merge && !is_the_benchmarks(&order) {
+        let is_wanted = self.shape.columns()?.is_none() && {
+            let order = Order::new(self.shape.records()?, &self.shape.parts()?)?;
+            is_the_benchmarks(&order)
+        };
+        if !self.merge && !is_wanted {
             let cause = "--summary is about records of 100 bytes with a key of 10";
             return refuse(cause, "Give --format fixed:100 --key 0:10.");
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use sortmill::columns::Columns;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::{Host, RingKind};
 use sortmill::job::Input;
@@ -13,6 +14,7 @@ use sortmill::line_keys::LineOrder;
 use sortmill::order::{Format, KeyPart, Number};
 use sortmill::queue::Stop;
 
+use crate::columns::{By, Kind};
 use crate::sort::keys::{line_order, refused};
 use crate::sort::options::Gnu;
 
@@ -21,9 +23,9 @@ use crate::sort::options::Gnu;
 pub struct Shape {
     /// How records lie in the input: `lines`; `fixed:SIZE` for records of SIZE bytes; `kv` for pairs, which
     /// are the length of the key and that of the value, 4 bytes each and the lowest first, then the key, then
-    /// the value, and are ordered by their keys
-    #[arg(long, value_name = "FORMAT", default_value = "lines", value_parser = parse_format)]
-    pub format: Format,
+    /// the value, and are ordered by their keys; `csv`, `tsv` and `jsonl` for records of columns, which --by names
+    #[arg(long, value_name = "FORMAT", default_value = "lines", value_parser = parse_kind)]
+    pub format: Kind,
 
     /// Part of the key. Of lines, as GNU sort has it: F[.C][OPTS][,F[.C][OPTS]], fields and characters from 1, to
     /// the line's end if none is named, and OPTS any of bdfghiMnRrV for this key in place of the options for all. Of
@@ -32,12 +34,40 @@ pub struct Shape {
     /// record
     #[arg(short = 'k', long = "key", value_name = "KEY")]
     pub keys: Vec<OsString>,
+
+    #[command(flatten)]
+    pub by: By,
 }
 
 impl Shape {
-    /// The parts of the key of fixed records; of lines there are none.
+    /// How records lie in the input.
+    ///
+    /// # Errors
+    /// As [`By::columns`].
+    pub fn records(&self) -> Result<Format> {
+        Ok(match (self.format, self.columns()?) {
+            (Kind::Plain(format), _) => format,
+            (_, columns) => columns.map_or(Format::Lines, |columns| columns.format()),
+        })
+    }
+
+    /// The columns of records that are made of such.
+    ///
+    /// # Errors
+    /// As [`By::columns`], and a key beside them.
+    pub fn columns(&self) -> Result<Option<Columns>> {
+        let columns = self.by.columns(self.format)?;
+        if columns.is_some() && !self.keys.is_empty() {
+            return Err(refused(
+                "columns are named by --by, and -k is of other formats",
+            ));
+        }
+        Ok(columns)
+    }
+
+    /// The parts of the key of fixed records; of others there are none.
     pub fn parts(&self) -> Result<Vec<KeyPart>> {
-        if self.format == Format::Lines {
+        if !matches!(self.format, Kind::Plain(format) if format != Format::Lines) {
             return Ok(Vec::new());
         }
         let keys = self.keys.iter().map(|text| {
@@ -52,7 +82,7 @@ impl Shape {
 
     /// The order of lines, where keys say that it is not that of their bytes.
     pub fn line_order(&self) -> Result<Option<LineOrder>> {
-        if self.format != Format::Lines || self.keys.is_empty() {
+        if !self.format.is_lines() || self.keys.is_empty() {
             return Ok(None);
         }
         let mut keys = line_order(&Gnu::default(), &self.keys)?;
@@ -169,18 +199,20 @@ pub fn print(text: &str) -> Result<()> {
         .map_err(|error| Error::io("writing to standard output", Path::new("-"), &error))
 }
 
-fn parse_format(text: &str) -> std::result::Result<Format, String> {
-    if text == "lines" {
-        return Ok(Format::Lines);
-    }
-    if text == "kv" {
-        return Ok(Format::Kv);
+fn parse_kind(text: &str) -> std::result::Result<Kind, String> {
+    match text {
+        "lines" => return Ok(Kind::Plain(Format::Lines)),
+        "kv" => return Ok(Kind::Plain(Format::Kv)),
+        "csv" => return Ok(Kind::Csv),
+        "tsv" => return Ok(Kind::Tsv),
+        "jsonl" => return Ok(Kind::Json),
+        _ => {}
     }
     let size = text
         .strip_prefix("fixed:")
-        .ok_or("the formats are lines, fixed:SIZE and kv")?;
+        .ok_or("the formats are lines, fixed:SIZE, kv, csv, tsv and jsonl")?;
     match size.parse() {
-        Ok(bytes) if bytes > 0 => Ok(Format::Fixed(bytes)),
+        Ok(bytes) if bytes > 0 => Ok(Kind::Plain(Format::Fixed(bytes))),
         _ => Err(format!(
             "{size:?} is no record size in bytes, from 1 to {}",
             u32::MAX

@@ -4,6 +4,7 @@
 
 mod bench;
 mod check;
+mod columns;
 mod common;
 mod completions;
 mod disks;

@@ -32,7 +32,7 @@ const FILES: &str =
     "Files to merge, each in order; pipes and devices too. `-` or none is standard input";
 
 /// Options of `sort` that mean nothing here. They are refused where they are given.
-const OF_SORTING: [&str; 16] = [
+const OF_SORTING: [&str; 21] = [
     "parts",
     "part_size",
     "part_count",
@@ -49,6 +49,11 @@ const OF_SORTING: [&str; 16] = [
     "check_quietly",
     "merge",
     "parallel",
+    "by",
+    "no_header",
+    "delimiter",
+    "quote",
+    "nulls",
 ];
 
 impl Args for Merge {

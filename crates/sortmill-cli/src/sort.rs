@@ -32,7 +32,6 @@ use sortmill::io::{Host, Os};
 use sortmill::job::{Boundaries, Compress, CompressTemp, Disorder, Job, Output, UNTIL_STAGES};
 use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
-use sortmill::order::Format;
 use sortmill::parts::{PartCut, PartName, Parts};
 use sortmill::queue::Stop;
 use sortmill::report::{DryRun, plan_lines, temp_lines};
@@ -354,7 +353,7 @@ impl Sort {
         }
         // Whoever calls `sort` expects its bytes and no words.
         self.quiet |= self.called == Called::Sort && !self.verbose;
-        if self.shape.format == Format::Lines && self.locale.is_none() {
+        if self.shape.format.is_lines() && self.locale.is_none() {
             locale::mention();
         }
         let os = self.machine.open()?;
@@ -404,6 +403,9 @@ impl Sort {
 
     fn sort(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<ExitCode> {
         let mut sources = run::open(&job, os)?;
+        if let Some(found) = run::look_up_columns(&job, &mut sources, os, stop)? {
+            job = found;
+        }
         if self.tells_nothing(&job) {
             sources = match run::sort_small(&job, sources, os, stop)? {
                 Small::Done(_) => return Ok(ExitCode::SUCCESS),
@@ -497,7 +499,8 @@ impl Sort {
             }),
             _ => Output::Stdout,
         };
-        let mut job = Job::new(inputs(&self.files), output, self.shape.format);
+        let mut job = Job::new(inputs(&self.files), output, self.shape.records()?);
+        job.columns = self.shape.columns()?;
         job.keys = self.shape.parts()?;
         job.line_order = self.line_order(os)?;
         job.unique = self.gnu.unique;
@@ -547,7 +550,7 @@ impl Sort {
 
     /// The order of lines, unless it is that in which the engine sorts them anyway.
     fn line_order(&self, os: &dyn Os) -> Result<Option<LineOrder>> {
-        if self.shape.format != Format::Lines {
+        if !self.shape.format.is_lines() {
             return Ok(None);
         }
         let mut keys = keys::line_order(&self.gnu, &self.shape.keys)?;

@@ -18,6 +18,11 @@ pub struct Chunk {
     pub input: usize,
     /// Where `buffer[records.start]` stands in its input, for messages.
     pub offset: u64,
+    /// The number of the line, from 1, at which its first record begins, a long one too; only of records that are made of
+    /// columns.
+    pub line: u64,
+    /// Whether its input is compressed: then it stands so in the bytes that it was made of.
+    pub is_unpacked: bool,
     /// The memory.
     pub buffer: Buffer,
     /// Which part of it holds whole records.

@@ -25,7 +25,7 @@ impl Borders {
     pub fn new(format: Format) -> Self {
         let record_bytes = match format {
             Format::Fixed(size) => Some(u64::from(size)),
-            Format::Lines | Format::Kv => None,
+            Format::Lines | Format::Quoted(_) | Format::Kv => None,
         };
         Self {
             record_bytes,

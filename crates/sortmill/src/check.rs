@@ -25,7 +25,9 @@ use std::sync::Arc;
 use sortmill_io::sync::{Mutex, lock, scope, spawn};
 use sortmill_io::{Kind, Os, Pool};
 
+use crate::bad;
 use crate::batch::Chunk;
+use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::gen_records::{KEY_BYTES, RECORD_BYTES};
@@ -38,7 +40,7 @@ use crate::places::Places;
 use crate::plan::{Decoders, Inputs, Plan};
 use crate::progress::{Phase, Progress};
 use crate::queue::{Queue, Stop, StopOnPanic};
-use crate::run::open_inputs;
+use crate::run::{look_up_names, open_inputs};
 use crate::stage::read::{Reader, Source, read};
 use crate::summary::Summary;
 
@@ -59,6 +61,8 @@ pub struct Check {
     pub keys: Vec<KeyPart>,
     /// How lines lie in them and what decides their order; `None` for whole lines, and for any other format.
     pub line_order: Option<LineOrder>,
+    /// How records are made of columns and which decide, as in a job; `None` for any other key.
+    pub columns: Option<Columns>,
     /// A record with the same key as the one before is out of order. What a line order says of that is asked too.
     pub unique: bool,
     /// Read inputs whose first bytes say that they are compressed as what they were before.
@@ -87,6 +91,7 @@ impl Check {
             format,
             keys: Vec::new(),
             line_order: None,
+            columns: None,
             unique: false,
             decompress: false,
             header_lines: 0,
@@ -96,6 +101,16 @@ impl Check {
             progress: None,
             first_only: false,
         }
+    }
+
+    /// The same with columns whose names have been looked up.
+    fn with_columns(&self, columns: Columns) -> Result<Self> {
+        let header_lines = columns.header_records(self.header_lines)?;
+        Ok(Self {
+            columns: Some(columns),
+            header_lines,
+            ..self.clone()
+        })
     }
 }
 
@@ -151,7 +166,7 @@ const PLAN_BYTES: u64 = 16 << 30;
 /// the middle of a record, [`ErrorKind::Changed`], [`ErrorKind::Usage`] for a key that does not suit.
 /// Records out of order are no error.
 pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
-    if job.header_lines > 0 && job.format != Format::Lines {
+    if job.header_lines > 0 && !job.format.has_delimiter() {
         let cause = "records of this format have no lines in front of them";
         return Err(Error::new(
             ErrorKind::Usage,
@@ -159,8 +174,11 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
             cause,
         ));
     }
+    let mut sources = open_inputs(os, &job.inputs, job.decompress)?;
+    let found = look_up_names(job.columns.as_ref(), job.decompress, &mut sources, os, stop)?;
+    let found = found.map(|columns| job.with_columns(columns)).transpose()?;
+    let job = found.as_ref().unwrap_or(job);
     let plan = plan(job, os)?;
-    let sources = open_inputs(os, &job.inputs, job.decompress)?;
     let pool = Pool::new(plan.chunk_count, plan.chunk_buffer_bytes())
         .map_err(|error| Error::new(ErrorKind::Memory, "mapping buffers", error.to_string()))?;
     stop.on_stop({
@@ -193,6 +211,7 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         },
         head_bytes: None,
         header_lines: job.header_lines,
+        header: job.columns.as_ref().and_then(Columns::header),
     }
     .run(Row::new(is_the_benchmarks(&plan.order)))?;
     if let Some(progress) = progress {
@@ -227,6 +246,7 @@ fn plan(check: &Check, os: &dyn Os) -> Result<Plan> {
     let mut job = Job::new(check.inputs.clone(), Output::Stdout, check.format);
     job.keys.clone_from(&check.keys);
     job.line_order.clone_from(&check.line_order);
+    job.columns.clone_from(&check.columns);
     job.unique = check.unique;
     job.threads = check.threads.map(|threads| threads.clamp(1, THREADS_MAX));
     job.memory_bytes = Some(PLAN_BYTES);
@@ -263,16 +283,21 @@ struct Walk<'a> {
     /// Whether nothing matters behind the first record that is out of order.
     first_only: bool,
     /// Puts the reader's errors into the words of this reading.
-    told: &'a dyn Fn(Error) -> Error,
+    told: &'a (dyn Fn(Error) -> Error + Sync),
     /// Bytes of a long record's key that are compared, where records need not be whole.
     head_bytes: Option<usize>,
     /// Lines of each input that are no records.
     header_lines: u64,
+    /// What they must be, if that is known.
+    header: Option<&'a [u8]>,
 }
 
 /// What the workers of one reading share.
 struct Work<'a> {
     plan: &'a Plan,
+    sources: &'a [Source],
+    stop: &'a Stop,
+    told: &'a (dyn Fn(Error) -> Error + Sync),
     fingerprint_key: u64,
     checksum: bool,
     /// Stopped by the first record that is out of order, if nothing matters behind it.
@@ -297,6 +322,9 @@ impl Walk<'_> {
         };
         let work = Work {
             plan,
+            sources: self.sources,
+            stop,
+            told: self.told,
             fingerprint_key: self.fingerprint_key,
             checksum: self.checksum,
             stop_at_first: self.first_only.then_some(stop),
@@ -336,6 +364,7 @@ impl Walk<'_> {
                 as_of_start: false,
                 skip_bad: 0,
                 header_lines: self.header_lines,
+                header: self.header,
                 watcher: None,
                 longs: &mut *longs,
             };
@@ -364,6 +393,18 @@ impl Work<'_> {
     fn run(&self) {
         while let Some((turn, chunk)) = self.take() {
             let order = &self.plan.order;
+            let bad = match order.has_columns() {
+                true => bad::in_chunk(order, &chunk),
+                false => None,
+            };
+            if let Some(bad) = bad {
+                // What lies before it has been looked at by then.
+                if self.turns.wait_turn(turn) {
+                    let path = &self.sources[chunk.input].file.path;
+                    self.stop.fail((self.told)(bad.at(path)));
+                }
+                return;
+            }
             let seen = Seen::look(order, &chunk, self.fingerprint_key, self.checksum);
             if !self.turns.wait_turn(turn) {
                 return;

@@ -78,6 +78,9 @@ pub fn check(job: &Job) -> Result<()> {
             "where repeats are dropped nobody knows before where a node's output begins",
         );
     }
+    if job.columns.is_some() {
+        return refuse("--on does not know of columns yet");
+    }
     if job.until.is_some() {
         return refuse("--on runs whole jobs: it does not go with --until");
     }

@@ -88,7 +88,7 @@ impl FullBlock {
                 (0..=8).map(of).sum::<f64>() / 9.0
             }
             // Where the next one does not fit any more, half of it would have, on average.
-            Format::Lines | Format::Kv => left - record_bytes / 2.0,
+            Format::Lines | Format::Quoted(_) | Format::Kv => left - record_bytes / 2.0,
         };
         let holds = holds.max(1.0);
         Self {
@@ -125,7 +125,7 @@ fn shares(plan: &Plan, data_bytes: u64, record_bytes: f64) -> Vec<f64> {
             let each = (plan.chunk_bytes as f64 / record_bytes).clamp(1.0, KEYS_PER_CHUNK as f64);
             plan.chunk_count as f64 * each
         }
-        Format::Lines | Format::Fixed(_) => {
+        Format::Lines | Format::Quoted(_) | Format::Fixed(_) => {
             let each = (plan.sample_bytes as f64 / record_bytes).clamp(1.0, KEYS_PER_PLACE as f64);
             plan.sample_count as f64 * each
         }

@@ -1,6 +1,6 @@
 //! What was asked. `Plan` is what was decided.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use sortmill_io::codec::Codec;
 
 use crate::batch::Records;
 use crate::cluster::On;
+use crate::columns::Columns;
 use crate::disk::Figures;
 use crate::error::{Error, ErrorKind, Result};
 use crate::line_keys::LineOrder;
@@ -24,6 +25,17 @@ pub enum Input {
     Path(PathBuf),
     /// This process's standard input.
     Stdin,
+}
+
+impl Input {
+    /// Its name, for messages; standard input's is `-`.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Path(path) => path,
+            Self::Stdin => Path::new("-"),
+        }
+    }
 }
 
 /// Where records go.
@@ -144,6 +156,9 @@ pub struct Job {
     /// How lines lie in the inputs and what decides their order; `None` for whole lines as bytes, which newlines end,
     /// and for any other format.
     pub line_order: Option<LineOrder>,
+    /// How records are made of columns and which of them decide; their format is then [`Columns::format`]. Columns that
+    /// the inputs' header names are looked up first ([`crate::run::look_up_columns`]). `None` for any other key.
+    pub columns: Option<Columns>,
     /// Of records with equal keys only the first of the inputs comes out. What a line order says of that is asked too.
     pub unique: bool,
     /// The most memory to use, in bytes; `None` is half of what is available.
@@ -239,6 +254,7 @@ impl Job {
             keys: Vec::new(),
             merge: None,
             line_order: None,
+            columns: None,
             unique: false,
             memory_bytes: None,
             memory_is_wish: false,
@@ -271,7 +287,8 @@ impl Job {
     /// # Errors
     /// As [`order_of`].
     pub fn order(&self) -> Result<Order> {
-        let order = order_of(self.format, &self.keys, self.line_order.as_ref())?;
+        let lines = self.line_order.as_ref();
+        let order = order_of(self.format, &self.keys, lines, self.columns.as_ref())?;
         Ok(order.with_unique(self.unique))
     }
 
@@ -296,17 +313,25 @@ impl Job {
     }
 }
 
-/// Format and key, ready to be asked: `line_order` is what decides the order of lines, where whole lines do not.
+/// Format and key, ready to be asked: `line_order` is what decides the order of lines, and `columns` of what is made of
+/// them, where whole lines do not.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] for a key that does not suit the format.
-pub fn order_of(format: Format, keys: &[KeyPart], line_order: Option<&LineOrder>) -> Result<Order> {
-    match line_order {
-        None => Order::new(format, keys),
-        Some(order) if format == Format::Lines && keys.is_empty() => Order::of_lines(order),
-        Some(_) => {
-            let cause = "fields are of lines, and other records have keys of bytes";
-            Err(Error::new(ErrorKind::Usage, "understanding the key", cause))
+pub fn order_of(
+    format: Format,
+    keys: &[KeyPart],
+    line_order: Option<&LineOrder>,
+    columns: Option<&Columns>,
+) -> Result<Order> {
+    let wrong = |cause: &str| Err(Error::new(ErrorKind::Usage, "understanding the key", cause));
+    match (line_order, columns) {
+        (None, None) => Order::new(format, keys),
+        (Some(order), None) if format == Format::Lines && keys.is_empty() => Order::of_lines(order),
+        (Some(_), None) => wrong("fields are of lines, and other records have keys of bytes"),
+        (None, Some(columns)) if format == columns.format() && keys.is_empty() => {
+            Order::of_columns(columns)
         }
+        (_, Some(_)) => wrong("what has columns has no key but some of them"),
     }
 }

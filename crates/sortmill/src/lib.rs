@@ -3,6 +3,7 @@
 //! Read in this order: [`job`] (what was asked), [`plan`] (its numbers), [`run`] (the way of a record),
 //! then the stages in [`stage`], in the order in which a record meets them.
 
+pub mod bad;
 pub mod batch;
 pub mod block;
 pub mod bodies;
@@ -10,6 +11,7 @@ pub mod borders;
 pub mod check;
 pub mod chunks;
 pub mod cluster;
+pub mod columns;
 pub mod commit;
 pub mod compare;
 pub mod disk;

@@ -208,7 +208,7 @@ impl Summing {
                 short.extend_from_slice(&self.first[KV_HEADER_BYTES..KV_HEADER_BYTES + count]);
                 (u64::from(key_bytes), short)
             }
-            Format::Lines | Format::Fixed(_) => {
+            Format::Lines | Format::Quoted(_) | Format::Fixed(_) => {
                 let key_bytes = self.bytes - 1;
                 let count = self.head_bytes.min(key_bytes as usize);
                 (key_bytes, line_of(&self.first[..count], self.delimiter))

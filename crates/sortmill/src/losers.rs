@@ -391,7 +391,7 @@ mod tests {
                 _ => Order::new(Format::Fixed(24), &[KeyPart::plain(1, 20)]).unwrap(),
             };
             let record = |key: Vec<u8>, state: &mut u64| match order.format() {
-                Format::Lines => [&key[..], b"\n"].concat(),
+                Format::Lines | Format::Quoted(_) => [&key[..], b"\n"].concat(),
                 Format::Kv => {
                     let value = vec![b'v'; (random(state) % 20) as usize];
                     let lengths = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes);

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sortmill_io::{Access, File, Os};
 
+use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::{Job, order_of};
@@ -35,6 +36,9 @@ pub struct Manifest {
     /// What decides the order of lines, where whole lines do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_order: Option<LineOrder>,
+    /// Which columns decide, of records that are made of such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
     /// Whether of records with equal keys only the first came out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unique: bool,
@@ -89,6 +93,7 @@ impl Manifest {
             format: job.format,
             keys: job.keys.clone(),
             line_order: job.line_order.clone(),
+            columns: job.columns.clone(),
             unique: job.is_unique(),
             name,
             fingerprint_key,
@@ -171,7 +176,8 @@ impl Manifest {
     /// # Errors
     /// As [`order_of`].
     pub fn order(&self) -> Result<Order> {
-        let order = order_of(self.format, &self.keys, self.line_order.as_ref())?;
+        let lines = self.line_order.as_ref();
+        let order = order_of(self.format, &self.keys, lines, self.columns.as_ref())?;
         Ok(order.with_unique(self.unique))
     }
 

@@ -7,32 +7,44 @@
 //!
 //! A fixed key gives 8 bytes a word. A line gives 7 bytes and, in the lowest byte, how many bytes were
 //! left (8 for more than 7), so that short lines are told apart by one word and `ab` sorts before `ab\0`.
-//! The key of a pair does the same, and so do lines of which fields decide (`order/keys.rs`).
+//! The key of a pair does the same, and so do lines of which fields decide (`order/keys.rs`) and records of columns
+//! (`order/columns.rs`).
 
+mod columns;
+mod encoded;
+mod exact;
 pub mod fields;
 mod general;
 mod human;
+mod json;
 mod keys;
 mod month;
 mod number;
 #[cfg(feature = "tamper")]
 mod planted;
 mod random;
+mod separated;
 mod text;
 mod version;
 mod window;
+mod wrong;
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::line_keys::LineOrder;
 
+use columns::ColumnKeys;
+use encoded::Encoded;
 use keys::Keys;
 
 #[cfg(feature = "tamper")]
 pub use planted::Fault;
+pub use separated::Separated;
+pub use wrong::Wrong;
 
 /// How records lie in the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -45,6 +57,20 @@ pub enum Format {
     Fixed(u32),
     /// Pairs: the key's length and the value's, each a little-endian `u32`, then the key, then the value.
     Kv,
+    /// Records end in a newline that stands between no two of these bytes; one that is missing at the end of an input
+    /// is added. They are made of columns ([`Columns`]).
+    Quoted(u8),
+}
+
+impl Format {
+    /// Whether records end in a byte that says so.
+    #[must_use]
+    pub fn has_delimiter(self) -> bool {
+        match self {
+            Self::Lines | Self::Quoted(_) => true,
+            Self::Fixed(_) | Self::Kv => false,
+        }
+    }
 }
 
 /// Bytes in front of a pair's key: the two lengths.
@@ -76,6 +102,9 @@ pub struct Begun {
     head: [u8; KV_HEADER_BYTES],
     /// Bytes seen so far.
     pub bytes: u64,
+    /// Whether a quote among them is open.
+    #[serde(default)]
+    is_quoted: bool,
 }
 
 impl Begun {
@@ -83,12 +112,12 @@ impl Begun {
     #[must_use]
     pub fn with(bytes: u64) -> Self {
         Self {
-            head: [0; KV_HEADER_BYTES],
             bytes,
+            ..Self::default()
         }
     }
 
-    /// Has seen the next `part` of the record.
+    /// Has seen the next `part` of the record. Of quotes [`Order::see`] knows.
     pub fn see(&mut self, part: &[u8]) {
         if let Some(room) = self.head.get_mut(self.bytes as usize..) {
             let count = room.len().min(part.len());
@@ -199,6 +228,8 @@ enum Shape {
     Parts { parts: Vec<KeyPart>, bytes: usize },
     /// Fields and bytes of a line.
     Keys(Keys),
+    /// Columns of a record.
+    Columns(ColumnKeys),
 }
 
 fn newline() -> u8 {
@@ -229,6 +260,7 @@ impl Order {
                     "kv records have a key of their own; another needs --format fixed:SIZE".into(),
                 );
             }
+            Format::Quoted(_) => return wrong("records with quotes are ordered by columns".into()),
             Format::Fixed(0) => return wrong("a record of 0 bytes cannot be sorted".into()),
             Format::Fixed(bytes) => bytes,
         };
@@ -308,6 +340,32 @@ impl Order {
         })
     }
 
+    /// The order that columns make, of records that lie as they say.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for columns that cannot be told.
+    pub fn of_columns(columns: &Columns) -> Result<Self> {
+        let keys = ColumnKeys::new(columns)?;
+        Ok(Self::shaped(columns.format(), Shape::Columns(keys)))
+    }
+
+    /// Whether not every record has a key: then [`Order::check`] is to be asked about each that is cut out of an input.
+    #[must_use]
+    pub fn has_columns(&self) -> bool {
+        matches!(self.shape, Shape::Columns(_))
+    }
+
+    /// Looks whether a record is made of the columns that the order asks for. Others all are.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where in it.
+    pub fn check(&self, record: &[u8]) -> std::result::Result<(), Wrong> {
+        match &self.shape {
+            Shape::Columns(keys) => keys.check(record),
+            _ => Ok(()),
+        }
+    }
+
     /// The same order, in which of records with equal keys only the first comes out, if `unique`.
     #[must_use]
     pub fn with_unique(self, unique: bool) -> Self {
@@ -347,7 +405,7 @@ impl Order {
         match &self.shape {
             Shape::Line => Some(0),
             Shape::Pair => Some(KV_HEADER_BYTES),
-            Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) => None,
+            Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) | Shape::Columns(_) => None,
         }
     }
 
@@ -361,6 +419,7 @@ impl Order {
             }
             Format::Fixed(size) => bytes.len() == size as usize,
             Format::Kv => kv_bytes(bytes) == Some(bytes.len() as u64),
+            Format::Quoted(quote) => separated::first_end(bytes, quote, false) == Some(bytes.len()),
         }
     }
 
@@ -370,11 +429,20 @@ impl Order {
         self.format
     }
 
+    /// `begun`, of whose record the next `part` has come.
+    pub fn see(&self, begun: &mut Begun, part: &[u8]) {
+        begun.see(part);
+        if let Format::Quoted(quote) = self.format {
+            begun.is_quoted ^= separated::is_odd(part, quote);
+        }
+    }
+
     /// Where the record that has `begun` ends in the `bytes` that follow, `None` if it goes on behind them.
     #[must_use]
     pub fn first_end(&self, bytes: &[u8], begun: &Begun) -> Option<usize> {
         let record_bytes = match self.format {
             Format::Lines => return memchr::memchr(self.delimiter, bytes).map(|at| at + 1),
+            Format::Quoted(quote) => return separated::first_end(bytes, quote, begun.is_quoted),
             Format::Fixed(size) => u64::from(size),
             Format::Kv => {
                 let mut seen = *begun;
@@ -391,6 +459,7 @@ impl Order {
     pub fn last_end(&self, bytes: &[u8], begun: &Begun) -> usize {
         match self.format {
             Format::Lines => memchr::memrchr(self.delimiter, bytes).map_or(0, |at| at + 1),
+            Format::Quoted(quote) => separated::last_end(bytes, quote, begun.is_quoted),
             Format::Fixed(size) => {
                 let beyond = (begun.bytes + bytes.len() as u64) % u64::from(size);
                 bytes.len().saturating_sub(beyond as usize)
@@ -417,6 +486,9 @@ impl Order {
     pub fn record_bytes(&self, bytes: &[u8]) -> usize {
         match self.format {
             Format::Lines => memchr::memchr(self.delimiter, bytes).map_or(bytes.len(), |at| at + 1),
+            Format::Quoted(quote) => {
+                separated::first_end(bytes, quote, false).unwrap_or(bytes.len())
+            }
             Format::Fixed(size) => size as usize,
             Format::Kv => kv_bytes(bytes).map_or(bytes.len(), |length| length as usize),
         }
@@ -434,7 +506,7 @@ impl Order {
                 let (count, rest) = (bytes.len() / size as usize, bytes.len() % size as usize);
                 (rest == 0).then_some(count as u64)
             }
-            Format::Kv => {
+            Format::Kv | Format::Quoted(_) => {
                 let (mut at, mut count) = (0, 0);
                 while at < bytes.len() {
                     at += self.first_end(&bytes[at..], &Begun::default())?;
@@ -459,6 +531,11 @@ impl Order {
                 let left = keys.fill(record, depth * LINE_WORD_BYTES, &mut eight);
                 line_word_of(eight, left)
             }
+            Shape::Columns(keys) => {
+                let mut eight = [0; 8];
+                let left = keys.fill(record, depth * LINE_WORD_BYTES, &mut eight);
+                line_word_of(eight, left)
+            }
         }
     }
 
@@ -466,7 +543,7 @@ impl Order {
     #[must_use]
     pub fn word_of_key(&self, key: &[u8], depth: usize) -> u64 {
         match self.shape {
-            Shape::Line | Shape::Pair | Shape::Keys(_) => line_word(key, depth),
+            Shape::Line | Shape::Pair | Shape::Keys(_) | Shape::Columns(_) => line_word(key, depth),
             Shape::Slice { .. } | Shape::Parts { .. } => slice_word(key, depth),
         }
     }
@@ -476,7 +553,9 @@ impl Order {
     #[must_use]
     pub fn ends_with(&self, word: u64, depth: usize) -> bool {
         match self.shape {
-            Shape::Line | Shape::Pair | Shape::Keys(_) => word & 0xff <= LINE_WORD_BYTES as u64,
+            Shape::Line | Shape::Pair | Shape::Keys(_) | Shape::Columns(_) => {
+                word & 0xff <= LINE_WORD_BYTES as u64
+            }
             Shape::Slice { bytes, .. } | Shape::Parts { bytes, .. } => {
                 (depth + 1) * FIXED_WORD_BYTES >= bytes
             }
@@ -506,6 +585,7 @@ impl Order {
                 Ordering::Equal
             }
             Shape::Keys(keys) => keys.compare(a, b),
+            Shape::Columns(keys) => keys.compare_heads(a, b, usize::MAX),
         }
     }
 
@@ -514,6 +594,7 @@ impl Order {
     pub fn compare_heads(&self, a: &[u8], b: &[u8], bytes_max: usize) -> Ordering {
         match &self.shape {
             Shape::Keys(keys) => keys.compare_heads(a, b, bytes_max),
+            Shape::Columns(keys) => keys.compare_heads(a, b, bytes_max),
             _ => {
                 let [a, b] = [a, b].map(|record| {
                     let key = self.plain_key(record);
@@ -528,7 +609,8 @@ impl Order {
     #[must_use]
     pub fn key_reaches(&self, record: &[u8], bytes: usize) -> bool {
         match &self.shape {
-            Shape::Keys(keys) => bytes == 0 || keys.fill(record, bytes - 1, &mut [0]) == 1,
+            Shape::Keys(keys) => keys.reaches(record, bytes),
+            Shape::Columns(keys) => keys.reaches(record, bytes),
             _ => self.plain_key(record).len() >= bytes,
         }
     }
@@ -549,6 +631,7 @@ impl Order {
                 bytes.cmp(key.iter().copied())
             }
             Shape::Keys(keys) => keys.compare_with_key(record, key),
+            Shape::Columns(keys) => keys.compare_with_key(record, key),
         }
     }
 
@@ -561,7 +644,7 @@ impl Order {
         match &self.shape {
             Shape::Line => &record[..record.len() - 1],
             Shape::Pair => kv_key(record),
-            Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) => {
+            Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) | Shape::Columns(_) => {
                 unreachable!("a key that may lie in pieces")
             }
         }
@@ -582,6 +665,7 @@ impl Order {
                 }
             }
             Shape::Keys(keys) => keys.key_into(record, key, usize::MAX),
+            Shape::Columns(keys) => keys.key_into(record, key, usize::MAX),
         }
     }
 
@@ -591,6 +675,7 @@ impl Order {
         let mut key = Vec::with_capacity(16);
         match &self.shape {
             Shape::Keys(keys) => keys.key_into(record, &mut key, bytes_max),
+            Shape::Columns(keys) => keys.key_into(record, &mut key, bytes_max),
             _ => self.key_into(record, &mut key),
         }
         if key.len() > bytes_max {
@@ -600,8 +685,8 @@ impl Order {
         key
     }
 
-    /// What stands for a long line whose key may lie anywhere in it: a record that compares as it does as far as
-    /// the first `bytes_max` bytes of the key tell, and is no line. With it the bytes of the key, or that there are
+    /// What stands for a long line, or record of columns, whose key may lie anywhere in it: a record that compares as it
+    /// does as far as the first `bytes_max` bytes of the key tell, and is none of the format. With it the bytes of the key, or that there are
     /// more.
     ///
     /// # Panics
@@ -610,6 +695,7 @@ impl Order {
     pub fn short_of_line(&self, record: &[u8], bytes_max: usize) -> (Vec<u8>, u64) {
         match &self.shape {
             Shape::Keys(keys) => keys.short(record, bytes_max),
+            Shape::Columns(keys) => keys.short(record, bytes_max),
             _ => unreachable!("a key that lies in one piece, or a record of a fixed size"),
         }
     }

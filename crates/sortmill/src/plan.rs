@@ -614,7 +614,9 @@ impl Sorting {
         let record_bytes = match job.format {
             Format::Fixed(bytes) if bytes as usize > record_bytes_longest => return None,
             Format::Fixed(bytes) => f64::from(bytes),
-            Format::Lines | Format::Kv => inputs.record_bytes_mean.unwrap_or(32.0).max(1.0),
+            Format::Lines | Format::Quoted(_) | Format::Kv => {
+                inputs.record_bytes_mean.unwrap_or(32.0).max(1.0)
+            }
         };
         // Keys that each worker has seen lately.
         let lately = job
@@ -685,7 +687,9 @@ fn block_bytes_max(job: &Job) -> u64 {
 /// A few records at each sampled place, or of long lines enough to see where one begins.
 fn sample_bytes(format: Format, record_bytes_mean: Option<f64>) -> usize {
     let wished = match format {
-        Format::Lines => (2.0 * record_bytes_mean.unwrap_or(0.0)).clamp(8192.0, 65_536.0) as usize,
+        Format::Lines | Format::Quoted(_) => {
+            (2.0 * record_bytes_mean.unwrap_or(0.0)).clamp(8192.0, 65_536.0) as usize
+        }
         Format::Kv => 8192,
         Format::Fixed(bytes) => (2 * bytes as usize).max(4096),
     };

@@ -32,6 +32,7 @@ pub fn look(job: &Job, how: CheckWord, os: &dyn Os, stop: &Stop) -> Result<ExitC
     let wanted = Check {
         keys: job.keys.clone(),
         line_order: job.line_order.clone(),
+        columns: job.columns.clone(),
         unique: job.unique,
         decompress: job.decompress,
         header_lines: job.header_lines,
@@ -58,12 +59,12 @@ fn tell(job: &Job, found: &Unordered) {
     let mut words = b"sort: ".to_vec();
     words.extend(name.as_os_str().as_bytes());
     match job.format {
-        Format::Lines => {
+        Format::Lines if job.columns.is_none() => {
             words.extend(format!(":{number}: disorder: ").bytes());
             words.extend(&found.text);
         }
-        // Bytes that no terminal should be sent.
-        Format::Fixed(_) | Format::Kv => {
+        // Bytes that no terminal should be sent, or records that are not a line each.
+        _ => {
             words.extend(format!(":{number}: disorder at byte {}\n", found.offset).bytes());
         }
     }

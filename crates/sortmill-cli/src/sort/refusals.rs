@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use sortmill::error::Result;
-use sortmill::order::Format;
+
+use crate::columns::Kind;
 
 use super::keys::{Options, refused};
 use super::options::CheckWord;
@@ -30,9 +31,9 @@ pub fn look(sort: &Sort) -> Result<()> {
     if sort.gnu.debug {
         debugging(sort)?;
     }
-    match sort.shape.format {
-        Format::Lines => Ok(()),
-        Format::Fixed(_) | Format::Kv => without_lines(sort),
+    match sort.shape.format.is_lines() {
+        true => Ok(()),
+        false => without_lines(sort),
     }
 }
 
@@ -117,7 +118,14 @@ fn debugging(sort: &Sort) -> Result<()> {
 fn without_lines(sort: &Sort) -> Result<()> {
     let gnu = &sort.gnu;
     let letters = Options::of_all(gnu).letters();
-    let hint = "Of fixed records and pairs, --key says what decides: OFFSET:LENGTH, then :r, :signed and so on.";
+    let hint = match sort.shape.format {
+        Kind::Plain(_) => {
+            "Of fixed records and pairs, --key says what decides: OFFSET:LENGTH, then :r, :signed and so on."
+        }
+        Kind::Csv | Kind::Tsv | Kind::Json => {
+            "Of columns, --by says what decides: NAME, -NAME, NAME:num."
+        }
+    };
     let about_lines = |flag: &str| {
         let cause = format!("{flag} is about lines, and --format says otherwise");
         Err(refused(cause).hint(hint))

@@ -1,6 +1,7 @@
 //! `sortmill sort`, as its users meet it.
 
 mod changing;
+mod columns;
 mod errors;
 mod gnu;
 mod header;

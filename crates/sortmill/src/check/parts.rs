@@ -57,6 +57,7 @@ pub fn check_parts(
     let check = Check {
         keys: manifest.keys.clone(),
         line_order: manifest.line_order.clone(),
+        columns: manifest.columns.clone(),
         unique: manifest.unique,
         threads,
         ..Check::new(Vec::new(), manifest.format)
@@ -100,6 +101,7 @@ pub fn check_parts(
             },
             head_bytes: None,
             header_lines: 0,
+            header: None,
         }
         .run(row)?;
         for (part, own) in sound.iter().zip(row.inputs.iter().flatten()) {
@@ -203,6 +205,7 @@ pub fn verify_parts(
             told: &|error| told_of_output(error, target),
             head_bytes: verified_head_bytes(plan),
             header_lines: 0,
+            header: None,
         }
         .run(row)?;
         for (at, own) in row.inputs.iter().flatten().enumerate() {

@@ -8,14 +8,14 @@
 //! -k3,3 -k1,1nr       | field 3, its end | exponent and digits of field 1, turned | line |
 //! ```
 //!
-//! Nothing is kept of it: whoever wants a word of it, or a piece, has just that made, in memory of his own. In the
-//! place of a line that is longer than a block stands its key, as far as it is kept, and a byte that ends no line.
+//! What follows from that, for anybody who wants a word of a key or compares two, is in `encoded.rs`.
 
 use std::cmp::Ordering;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
+use super::encoded::{Encoded, compare_pieces};
 use super::text::Counting;
 use super::window::Window;
 use super::{fields, general, human, month, number, random, text, version};
@@ -37,10 +37,6 @@ pub struct Keys {
     #[serde(skip)]
     pub(super) fault: Option<Fault>,
 }
-
-/// Bytes of keys that are compared at a time: few at first, because most differ early.
-const FIRST_BYTES: usize = 32;
-const PIECE_BYTES: usize = 1024;
 
 impl Keys {
     /// What `order` says. With `unique`, or without a last resort, keys alone decide.
@@ -84,59 +80,6 @@ impl Keys {
         }
     }
 
-    /// Puts the bytes of the record's key from byte `skip` on into `out` and says how many there are.
-    #[inline]
-    pub fn fill(&self, record: &[u8], skip: usize, out: &mut [u8]) -> usize {
-        let mut window = Window::new(skip, out);
-        match self.line(record) {
-            Ok(line) => self.encode(line, &mut window),
-            Err(key) => window.push_all(key),
-        }
-        window.filled()
-    }
-
-    /// The line without its end, or the key that stands for one.
-    #[inline]
-    fn line<'r>(&self, record: &'r [u8]) -> std::result::Result<&'r [u8], &'r [u8]> {
-        let (&end, bytes) = record.split_last().expect("a record has an end");
-        match end == self.delimiter {
-            true => Ok(bytes),
-            false => Err(bytes),
-        }
-    }
-
-    /// What stands for the record: no more than `bytes_max` of its key. Says too how many bytes the key has, or that
-    /// it has more.
-    pub fn short(&self, record: &[u8], bytes_max: usize) -> (Vec<u8>, u64) {
-        let mut short = vec![0; bytes_max + 1];
-        let filled = self.fill(record, 0, &mut short);
-        short.truncate(filled.min(bytes_max));
-        short.push(!self.delimiter);
-        (short, filled as u64)
-    }
-
-    #[inline]
-    fn encode(&self, line: &[u8], window: &mut Window<'_>) {
-        for (number, key) in self.keys.iter().enumerate() {
-            let part = self.part(number, line);
-            window.turn(key.reversed);
-            self.encode_part(number, &part, window);
-            window.turn(key.reversed);
-            if window.is_full() {
-                return;
-            }
-        }
-        match self.last_resort {
-            LastResort::Place => {}
-            LastResort::Line => window.push_all(line),
-            LastResort::LineReversed => {
-                window.turn(true);
-                text::encode(Counting::ALL, line, window);
-                window.turn(true);
-            }
-        }
-    }
-
     #[inline]
     fn encode_part(&self, number: usize, part: &[u8], window: &mut Window<'_>) {
         let key = &self.keys[number];
@@ -156,7 +99,7 @@ impl Keys {
 
     /// Compares the keys of two records.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        let (Ok(x), Ok(y)) = (self.line(a), self.line(b)) else {
+        let (Ok(x), Ok(y)) = (self.content(a), self.content(b)) else {
             return self.compare_heads(a, b, usize::MAX);
         };
         for (number, key) in self.keys.iter().enumerate() {
@@ -197,46 +140,6 @@ impl Keys {
         }
     }
 
-    /// Compares the first `bytes_max` bytes of the keys of two records.
-    pub fn compare_heads(&self, a: &[u8], b: &[u8], bytes_max: usize) -> Ordering {
-        compare_pieces(
-            |skip, out| self.fill(a, skip, out),
-            |skip, out| self.fill(b, skip, out),
-            bytes_max,
-        )
-    }
-
-    /// Compares the record's key with a key.
-    pub fn compare_with_key(&self, record: &[u8], key: &[u8]) -> Ordering {
-        compare_pieces(
-            |skip, out| self.fill(record, skip, out),
-            |skip, out| {
-                let rest = key.get(skip..).unwrap_or_default();
-                let count = rest.len().min(out.len());
-                out[..count].copy_from_slice(&rest[..count]);
-                count
-            },
-            usize::MAX,
-        )
-    }
-
-    /// Appends the record's key to `key`, no more than `bytes_max` of it.
-    pub fn key_into(&self, record: &[u8], key: &mut Vec<u8>, bytes_max: usize) {
-        let from = key.len();
-        let mut step = FIRST_BYTES.max(record.len());
-        loop {
-            let have = key.len() - from;
-            let wanted = step.min(bytes_max - have);
-            key.resize(from + have + wanted, 0);
-            let filled = self.fill(record, have, &mut key[from + have..]);
-            key.truncate(from + have + filled);
-            if filled < wanted || have + filled == bytes_max {
-                return;
-            }
-            step *= 2;
-        }
-    }
-
     #[cfg(not(feature = "tamper"))]
     #[inline]
     fn part<'l>(&self, number: usize, line: &'l [u8]) -> impl Deref<Target = [u8]> + use<'l> {
@@ -253,6 +156,35 @@ impl Keys {
     }
 }
 
+impl Encoded for Keys {
+    #[inline]
+    fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    #[inline]
+    fn encode(&self, line: &[u8], window: &mut Window<'_>) {
+        for (number, key) in self.keys.iter().enumerate() {
+            let part = self.part(number, line);
+            window.turn(key.reversed);
+            self.encode_part(number, &part, window);
+            window.turn(key.reversed);
+            if window.is_full() {
+                return;
+            }
+        }
+        match self.last_resort {
+            LastResort::Place => {}
+            LastResort::Line => window.push_all(line),
+            LastResort::LineReversed => {
+                window.turn(true);
+                text::encode(Counting::ALL, line, window);
+                window.turn(true);
+            }
+        }
+    }
+}
+
 /// Whether the key is the whole line as bytes.
 fn is_the_line(key: &LineKey) -> bool {
     let start = key.start;
@@ -260,40 +192,4 @@ fn is_the_line(key: &LineKey) -> bool {
         && key.end.is_none()
         && key.compare == Compare::Bytes
         && Counting::of(key).is_plain()
-}
-
-/// Compares two keys that come in pieces, as far as `bytes_max` bytes: each puts the bytes from a given one on into
-/// memory and says how many there are.
-fn compare_pieces(
-    a: impl Fn(usize, &mut [u8]) -> usize,
-    b: impl Fn(usize, &mut [u8]) -> usize,
-    bytes_max: usize,
-) -> Ordering {
-    if let Some(told) = compare_piece::<FIRST_BYTES>(&a, &b, 0, bytes_max) {
-        return told;
-    }
-    let mut at = FIRST_BYTES;
-    loop {
-        if let Some(told) = compare_piece::<PIECE_BYTES>(&a, &b, at, bytes_max) {
-            return told;
-        }
-        // Pieces are made anew from the beginning of the key on, so there should be few.
-        at += PIECE_BYTES;
-    }
-}
-
-/// The same of one piece; `None` if the next one has to tell.
-#[inline]
-fn compare_piece<const BYTES: usize>(
-    a: &impl Fn(usize, &mut [u8]) -> usize,
-    b: &impl Fn(usize, &mut [u8]) -> usize,
-    at: usize,
-    bytes_max: usize,
-) -> Option<Ordering> {
-    let (mut x, mut y) = ([0; BYTES], [0; BYTES]);
-    let wanted = BYTES.min(bytes_max - at);
-    let counts = (a(at, &mut x[..wanted]), b(at, &mut y[..wanted]));
-    let order = x[..counts.0].cmp(&y[..counts.1]);
-    let is_told = order.is_ne() || counts.0 < wanted || at + wanted == bytes_max;
-    is_told.then_some(order)
 }

@@ -27,7 +27,7 @@ const EXPONENT_MAX: i64 = (HUGE - 1) as i64 - EXPONENT_ZERO as i64;
 const SEPARATOR: u8 = 0x80;
 
 /// A number that is not 0: 0.`whole``fraction` x 10^`exponent`.
-struct Number<'k> {
+pub struct Number<'k> {
     is_negative: bool,
     exponent: i64,
     /// Digits, and separators if there are any.
@@ -39,7 +39,13 @@ struct Number<'k> {
 /// The number that `part` begins with.
 #[inline]
 pub fn encode(part: &[u8], window: &mut Window<'_>) {
-    let Some(number) = Number::find(part) else {
+    encode_number(Number::find(part).as_ref(), window);
+}
+
+/// A number, `None` for zero. Its first byte is neither 0 nor 0xff.
+#[inline]
+pub fn encode_number(number: Option<&Number<'_>>, window: &mut Window<'_>) {
+    let Some(number) = number else {
         return window.push(ZERO);
     };
     window.turn(number.is_negative);
@@ -70,8 +76,20 @@ impl<'k> Number<'k> {
         }
         let (whole, rest) = rest.split_at(whole_bytes);
         let fraction = rest.strip_prefix(b".").unwrap_or_default();
+        let fraction = &fraction[..digit_count(fraction)];
+        Self::of(is_negative, (whole, is_separated), fraction, 0)
+    }
+
+    /// The number `whole`.`fraction` x 10^`power`, where `whole` has separators in it if `is_separated`; `None` is zero.
+    #[inline]
+    pub fn of(
+        is_negative: bool,
+        (whole, is_separated): (&'k [u8], bool),
+        fraction: &'k [u8],
+        power: i64,
+    ) -> Option<Self> {
         let mut whole = without_leading_zeros(whole);
-        let mut fraction = without_trailing_zeros(&fraction[..digit_count(fraction)]);
+        let mut fraction = without_trailing_zeros(fraction);
         let mut exponent = match is_separated {
             false => whole.len() as i64,
             true => whole.iter().filter(|&&byte| byte != SEPARATOR).count() as i64,
@@ -85,7 +103,7 @@ impl<'k> Number<'k> {
         }
         (whole.len() + fraction.len() > 0).then_some(Self {
             is_negative,
-            exponent,
+            exponent: exponent + power,
             whole,
             is_separated,
             fraction,

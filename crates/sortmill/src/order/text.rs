@@ -77,7 +77,8 @@ fn encode_plain(part: &[u8], window: &mut Window<'_>) {
     window.push(END);
 }
 
-fn encode_bytes(bytes: impl Iterator<Item = u8>, window: &mut Window<'_>) {
+/// These bytes, and their end.
+pub fn encode_bytes(bytes: impl Iterator<Item = u8>, window: &mut Window<'_>) {
     for byte in bytes {
         if window.is_full() {
             return;

@@ -38,10 +38,10 @@ impl Partitions<'_> {
         let order = &self.plan.order;
         let summed = match order.format() {
             Format::Fixed(_) => short_of_fixed(order, record, self.plan.head_bytes),
-            Format::Lines if order.key_from().is_none() => {
+            Format::Lines | Format::Quoted(_) if order.key_from().is_none() => {
                 short_of_line(order, record, self.plan.head_bytes)
             }
-            Format::Lines | Format::Kv => {
+            Format::Lines | Format::Quoted(_) | Format::Kv => {
                 let mut summing = Summing::new(order, self.plan.head_bytes, self.job);
                 summing.add(record);
                 summing.end()

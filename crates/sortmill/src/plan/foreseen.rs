@@ -29,9 +29,9 @@ impl Plan {
     pub(super) fn foresee(&mut self, job: &Job, inputs: &Inputs) {
         let record_bytes = match job.format {
             Format::Fixed(bytes) => f64::from(bytes),
-            Format::Lines | Format::Kv => self.record_bytes_mean as f64,
+            Format::Lines | Format::Quoted(_) | Format::Kv => self.record_bytes_mean as f64,
         };
-        if job.format == Format::Lines || job.format == Format::Kv {
+        if !matches!(job.format, Format::Fixed(_)) {
             self.doubts.push(Doubt::RecordLength);
         }
         if job.map.is_some() || job.reduce.is_some() {
@@ -60,7 +60,9 @@ impl Plan {
         }
         let sampled = match job.format {
             Format::Kv => 0,
-            Format::Lines | Format::Fixed(_) => (self.sample_count * self.sample_bytes) as u64,
+            Format::Lines | Format::Quoted(_) | Format::Fixed(_) => {
+                (self.sample_count * self.sample_bytes) as u64
+            }
         };
         let share = |bytes: u64| bytes / node_count(job);
         let back = if loads { temp_bytes } else { 0 };

@@ -229,7 +229,7 @@ impl Rows {
     fn sized(job: &Job, sizes: &[Option<u64>], left: u64, read: usize) -> Option<Self> {
         let record = match job.format {
             Format::Fixed(bytes) => u64::from(bytes),
-            Format::Lines | Format::Kv => 0,
+            Format::Lines | Format::Quoted(_) | Format::Kv => 0,
         };
         let streams = sizes.iter().filter(|size| size.is_none()).count() as u64;
         let files = sizes.len() as u64 - streams;

@@ -10,9 +10,11 @@ use super::origins::Origins;
 use super::sampling::{Drawn, StreamSampler, begin, draw};
 use super::until::discard;
 use super::{Shared, border};
+use crate::bad::{self, InHand};
 use crate::batch::{Batch, Chunk, Goes, Records};
 use crate::bodies::Bodies;
 use crate::chunks::Extent;
+use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::long::{Long, Longs, Summed, WholeLongs};
@@ -99,6 +101,7 @@ pub fn distribute(
         as_of_start: shared.job.as_of_start,
         skip_bad: shared.job.skip_bad,
         header_lines: shared.job.header_lines,
+        header: shared.job.columns.as_ref().and_then(Columns::header),
         side_by_side: true,
         share: exchange.map(|exchange| exchange.share.clone()),
         longs: &mut *longs,
@@ -212,6 +215,8 @@ pub fn round<T>(
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
     let Queues { chunks, spills } = queues;
+    let in_hand = plan.order.has_columns().then(InHand::default);
+    let in_hand = in_hand.as_ref();
     let (read_end, worker_ends, exchanged, spill_end, ended) = scope(|threads| {
         let reader = spawn(threads, "read", || {
             let mut meter = shared.meter("read", &[Stage::Read], began_ns);
@@ -229,7 +234,10 @@ pub fn round<T>(
                     stages.extend(shared.packers.as_ref().map(|_| Stage::Pack));
                     let mut meter = shared.meter(&name, &stages, began_ns);
                     let result = guarded(stop, || match shared.job.reaches(Stage::Cut) {
-                        true => work(shared, chunks, partitions, (origins, exchange), &mut meter),
+                        true => {
+                            let to = (partitions, origins, exchange);
+                            work(shared, (chunks, in_hand), to, &mut meter)
+                        }
                         false => discard(|| chunks.pop(), stop, Stage::Cut, &mut meter, drop)
                             .map(|()| Seen::default()),
                     });
@@ -352,22 +360,37 @@ pub fn join<T>(thread: sortmill_io::sync::ScopedJoinHandle<'_, T>) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A worker: chunks to partitions, until there are no more.
+/// A worker: chunks to partitions, until there are no more. Where records may be bad, `in_hand` knows which chunks are in
+/// the hands of workers.
 fn work(
     shared: &Shared<'_>,
-    chunks: &Queue<Chunk>,
-    partitions: &Partitions<'_>,
-    (origins, exchange): (Option<&Origins>, Option<&Exchange<'_>>),
+    (chunks, in_hand): (&Queue<Chunk>, Option<&InHand>),
+    (partitions, origins, exchange): (&Partitions<'_>, Option<&Origins>, Option<&Exchange<'_>>),
     meter: &mut Meter<'_>,
 ) -> Result<Seen> {
     let table = partitions.table();
     let mut worker = Worker::new(shared, partitions, exchange, Stage::Cut)?;
     worker.origins = origins;
     loop {
-        let Some(chunk) = next_chunk(chunks, partitions, meter)? else {
+        let chunk = match in_hand {
+            None => next_chunk(chunks, partitions, meter)?.map(|chunk| (0, chunk)),
+            Some(in_hand) => {
+                let taken = in_hand.take(chunks);
+                meter.lap(Stage::Cut, State::Input);
+                taken
+            }
+        };
+        let Some((turn, chunk)) = chunk else {
             shared.stop.check()?;
             return Ok(worker.seen);
         };
+        if let Some(in_hand) = in_hand
+            && in_hand.is_over(turn)
+        {
+            drop(chunk);
+            in_hand.done(turn, None)?;
+            continue;
+        }
         // A chunk keeps to one table, so that its records of one range lie in one partition.
         let table = match shared.job.reaches(Stage::Partition) {
             true => Some(table.get().ok_or_else(|| shared.stop.error())?),
@@ -385,10 +408,16 @@ fn work(
             }
             Some(Long::Passed(_)) | None => {}
         }
-        let bytes = &chunk.buffer[..chunk.records.end];
-        let at = chunk.records.start;
-        let from = (number, Some((&chunk, at)));
-        worker.records(table.as_deref(), from, bytes, at, meter)?;
+        if worker.bad.is_none() {
+            let bytes = &chunk.buffer[..chunk.records.end];
+            let at = chunk.records.start;
+            let from = (number, Some((&chunk, at)));
+            worker.records(table.as_deref(), from, bytes, at, meter)?;
+        }
+        if let Some(in_hand) = in_hand {
+            drop(chunk);
+            in_hand.done(turn, worker.bad.take())?;
+        }
     }
 }
 
@@ -432,6 +461,8 @@ pub struct Worker<'a> {
     made: Records,
     /// The records it has seen lately, where repeats are dropped.
     repeats: Option<Repeats>,
+    /// The first bad record of the chunk in its hands. What lies behind it there is left alone.
+    bad: Option<Error>,
     /// What it has seen.
     pub seen: Seen,
 }
@@ -458,6 +489,7 @@ impl<'a> Worker<'a> {
             scratch: Scratch::default(),
             made: Records::new(shared.plan.order.clone(), shared.plan.mapped_bytes_max),
             repeats: shared.plan.lately.map(Repeats::new).transpose()?,
+            bad: None,
             seen: Seen::default(),
         })
     }
@@ -517,6 +549,7 @@ impl<'a> Worker<'a> {
         let plan = self.shared.plan;
         let key = self.shared.number;
         let goes = chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes);
+        let begin = from;
         while from < bytes.len() {
             let batch = cut(
                 &plan.order,
@@ -528,6 +561,13 @@ impl<'a> Worker<'a> {
                 key,
             );
             from = batch.offsets.end();
+            if let (true, Some((chunk, zero))) = (plan.order.has_columns(), chunk)
+                && let Some(bad) = bad::in_batch(&plan.order, &batch, chunk, (begin, zero))
+            {
+                let path = self.shared.job.inputs[chunk.input].path();
+                self.bad = Some(bad.at(path));
+                return Ok(());
+            }
             let cut_out = batch.fingerprint;
             self.seen.input.merge(&cut_out);
             if self.cuts == Stage::Cut {

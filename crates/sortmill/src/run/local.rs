@@ -155,7 +155,7 @@ fn draw(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
     let (mut sample, bytes) = match plan.order.format() {
         // In the middle of a file nobody can tell where a pair begins.
         Format::Kv => sample_beginnings(shared, sources)?,
-        Format::Lines | Format::Fixed(_) => {
+        Format::Lines | Format::Quoted(_) | Format::Fixed(_) => {
             let drawn = draw_sample(shared, sources)?;
             (drawn.sample, drawn.bytes)
         }

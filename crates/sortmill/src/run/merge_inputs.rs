@@ -67,7 +67,9 @@ pub fn check(job: &Job, sources: &[Source]) -> Result<()> {
 const DOING: &str = "planning the merge";
 
 fn check_asked(job: &Job) -> Result<()> {
-    let wrong = if matches!(job.output, JobOutput::Parts(_)) {
+    let wrong = if job.columns.is_some() {
+        "it does not know of columns yet; sort the inputs together"
+    } else if matches!(job.output, JobOutput::Parts(_)) {
         "it writes one file or a stream, not parts"
     } else if job.map.is_some() || job.reduce.is_some() {
         "map and reduce functions go with sorting"
@@ -478,7 +480,7 @@ fn unsorted(name: Option<&Path>, late: Late, order: &Order) -> Error {
     };
     let what = match order.format() {
         Format::Lines => "line",
-        Format::Fixed(_) | Format::Kv => "record",
+        Format::Fixed(_) | Format::Kv | Format::Quoted(_) => "record",
     };
     let cause = format!(
         "it is not in order: {what} {}, which begins there, belongs before the one in front of it",

@@ -5,6 +5,7 @@
 //! returns; the first error wins.
 
 mod border;
+mod columns;
 mod compress;
 mod distribute;
 mod exchange;
@@ -32,6 +33,7 @@ mod sorting;
 mod until;
 mod way;
 
+pub use columns::{look_up_columns, look_up_names};
 pub use node::node;
 pub use small::{Small, sort_small};
 
@@ -49,7 +51,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Boundaries, Input, Job, Output};
 use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
-use crate::order::Format;
 use crate::packing::Packers;
 use crate::partitions::Counts;
 use crate::parts::{Cuts, PartCut, Parts};
@@ -110,14 +111,6 @@ enum Where {
     Nowhere,
 }
 
-/// Opens the inputs and plans the job.
-///
-/// # Errors
-/// Inputs that cannot be read, a key that does not suit, too little memory.
-pub fn prepare(job: &Job, os: &dyn Os) -> Result<Prepared> {
-    prepare_opened(job, open(job, os)?, os)
-}
-
 /// Opens the inputs of a job.
 ///
 /// # Errors
@@ -129,12 +122,14 @@ pub fn open(job: &Job, os: &dyn Os) -> Result<Vec<Source>> {
     }
 }
 
-/// Plans the job whose inputs have been opened by [`open`].
+/// Plans the job whose inputs have been opened by [`open`], and whose columns have been looked up by
+/// [`look_up_columns`].
 ///
 /// # Errors
-/// As [`prepare`].
+/// Inputs that cannot be read, a key that does not suit, too little memory.
 pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Prepared> {
     until::check_stage(job)?;
+    columns::check(job)?;
     cluster::check(job)?;
     if job.merge.is_some() {
         merge_inputs::check(job, &sources)?;
@@ -185,7 +180,7 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
 fn check_header(job: &Job) -> Result<()> {
     let cause = match (job.header_lines, &job.output, &job.on) {
         (0, _, _) => return Ok(()),
-        _ if job.format != Format::Lines => "records of this format have no lines in front of them",
+        _ if !job.format.has_delimiter() => "records of this format have no lines in front of them",
         (_, Output::Parts(_), _) => "in which of several parts they should stay is not settled yet",
         (_, _, Some(_)) => "--on does not know of them yet",
         _ => return Ok(()),
@@ -328,11 +323,14 @@ fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
 /// # Errors
 /// Anything but a proven, complete output. What was at the output's name before is still there.
 pub fn sort(job: &Job, os: &dyn Os, stop: &Stop) -> Result<Report> {
-    let prepared = prepare(job, os)?;
+    let mut sources = open(job, os)?;
+    let found = look_up_columns(job, &mut sources, os, stop)?;
+    let job = found.as_ref().unwrap_or(job);
+    let prepared = prepare_opened(job, sources, os)?;
     sort_prepared(job, prepared, os, stop)
 }
 
-/// Sorts what [`prepare`] opened.
+/// Sorts what [`prepare_opened`] planned.
 ///
 /// # Errors
 /// As [`sort`].
@@ -781,7 +779,7 @@ fn extents(sources: &[Source]) -> Vec<Extent> {
 /// are to be decompressed.
 ///
 /// # Errors
-/// As [`prepare`].
+/// As [`open`]'s.
 pub fn open_inputs(os: &dyn Os, inputs: &[Input], decompress: bool) -> Result<Vec<Source>> {
     Source::open_all(os, inputs, decompress)
 }

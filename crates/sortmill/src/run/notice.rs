@@ -36,7 +36,7 @@ pub fn may_find(job: &Job, plan: &Plan, sources: &[Source], writes_file: bool) -
         // One that outgrows the room in front of a chunk goes into a body, or has to be whole.
         Format::Lines => plan.takes_parts,
         // They cannot be entered from the middle.
-        Format::Kv => false,
+        Format::Kv | Format::Quoted(_) => false,
     };
     let unchanged = job.keeps_records() && !job.equal_keys_meet;
     let spills = plan.input_bytes.is_some() && plan.temp_bytes.is_some_and(|bytes| bytes > 0);
@@ -135,7 +135,7 @@ fn line_bytes(plan: &Plan, firsts: &[Key]) -> u64 {
     let unknown = firsts.len() - known;
     match plan.order.format() {
         Format::Lines => (plan.sample_bytes * unknown / known.max(1)) as u64,
-        Format::Fixed(_) | Format::Kv => 0,
+        Format::Fixed(_) | Format::Kv | Format::Quoted(_) => 0,
     }
 }
 

@@ -95,6 +95,8 @@ fn may_be_small(job: &Job, sources: &[Source]) -> bool {
         && job.skip_bad == 0
         && job.compress.is_none()
         && job.header_lines == 0
+        // Nobody would look whether records are made of columns.
+        && job.columns.is_none()
         && job.progress.is_none()
         && job.trace.is_none()
         && job.probe != Some(true)

@@ -32,6 +32,26 @@ pub fn cut<'a>(
             offsets.extend(ends.map(|end| (from + end + 1) as u32));
             Offsets::Each(offsets)
         }
+        Format::Quoted(quote) => {
+            offsets.push(from as u32);
+            let mut is_quoted = false;
+            for at in memchr::memchr2_iter(quote, order.delimiter(), &bytes[from..]) {
+                if bytes[from + at] == quote {
+                    is_quoted = !is_quoted;
+                } else if !is_quoted {
+                    offsets.push((from + at + 1) as u32);
+                    if offsets.len() > records_max {
+                        break;
+                    }
+                }
+            }
+            // The end of an input may stand within quotes: what is told of that record as a bad one.
+            let ended = *offsets.last().expect("the first was pushed") as usize;
+            if offsets.len() <= records_max && ended < bytes.len() {
+                offsets.push(bytes.len() as u32);
+            }
+            Offsets::Each(offsets)
+        }
         Format::Kv => {
             offsets.push(from as u32);
             let mut at = from;

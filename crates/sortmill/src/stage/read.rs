@@ -24,6 +24,7 @@ use sortmill_io::os::Access;
 use sortmill_io::sync::Arc;
 use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring, align_up};
 
+use crate::bad::newlines;
 use crate::batch::{Chunk, Goes};
 use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
@@ -38,7 +39,7 @@ use heading::Heading;
 
 pub use apart::{ApartReader, read_apart};
 pub use many::OPEN_MAX;
-pub use packed::{beginning, codec_of};
+pub use packed::{beginning, codec_of, unpacked};
 pub use part::Part;
 pub use share::{Left, Share};
 pub use sorted::{RowOrigin, RowsRead, SortedReader, read_rows, read_stream_row};
@@ -74,8 +75,10 @@ pub struct Reader<'a> {
     pub as_of_start: bool,
     /// How many bad records may be skipped.
     pub skip_bad: u64,
-    /// How many lines of each input are no records: the first ones.
+    /// How many lines of each input are no records: the first ones. Of records with quotes, how many of these.
     pub header_lines: u64,
+    /// What they must be in each input that has any, but for byte order mark and the end of the line; `None` is anything.
+    pub header: Option<&'a [u8]>,
     /// Read these chunks only; `None` is all of them.
     pub share: Option<Share<'a>>,
     /// Who looks at chunks on their way.
@@ -491,8 +494,11 @@ impl Run<'_, '_, '_> {
         let mut to = from + assignment.bytes as usize;
         let headroom_offset = assignment.offset;
         self.totals.bytes += assignment.bytes;
-        if assignment.last && order.format() == Format::Lines {
+        if assignment.last && order.format().has_delimiter() {
             to = self.end_lines(&mut buffer, from, to);
+        }
+        if assignment.offset == 0 {
+            self.heading = Heading::new(self.reader.header_lines);
         }
         if self.reader.header_lines > 0 {
             from += self.take_heading(&buffer[from..to], assignment)?;
@@ -501,7 +507,7 @@ impl Run<'_, '_, '_> {
             let end = order.first_end(&buffer[from..to], &self.joint.begun);
             let passed = end.unwrap_or(to - from);
             self.totals.skipped_bytes += passed as u64;
-            self.joint.begun.see(&buffer[from..from + passed]);
+            order.see(&mut self.joint.begun, &buffer[from..from + passed]);
             if end.is_some() || assignment.last {
                 self.joint = Joint::default();
             }
@@ -511,7 +517,8 @@ impl Run<'_, '_, '_> {
             from += passed;
         }
         if self.joint.is_long {
-            let Some(end) = order.first_end(&buffer[from..to], &self.joint.begun) else {
+            let end = order.first_end(&buffer[from..to], &self.joint.begun);
+            let Some(end) = end.or(self.unclosed_end(to - from, assignment)) else {
                 return self.go_on(&buffer[from..to], assignment);
             };
             self.lengthen(&buffer[from..from + end], assignment)?;
@@ -525,7 +532,10 @@ impl Run<'_, '_, '_> {
             self.joint.begun = Begun::default();
         }
         let have = self.joint.bytes.len();
-        let end = order.last_end(&buffer[from..to], &self.joint.begun);
+        let end = match self.unclosed_end(to - from, assignment) {
+            Some(end) => end,
+            None => order.last_end(&buffer[from..to], &self.joint.begun),
+        };
         if end == 0 && long.is_none() {
             return self.go_on(&buffer[from..to], assignment);
         }
@@ -537,15 +547,31 @@ impl Run<'_, '_, '_> {
         self.go_on(&buffer[tail], assignment)?;
         let records_offset = (headroom_offset + records.start as u64)
             .saturating_sub(self.reader.plan.headroom_bytes as u64);
+        let line = self.heading.line;
+        if order.has_columns() {
+            self.heading.line += newlines(&buffer[records.clone()]);
+            if let Some(Long::Whole(long)) = &long {
+                self.heading.line += newlines(long);
+            }
+        }
         self.send(Chunk {
             number: assignment.chunk,
             input: assignment.input,
             offset: records_offset,
+            line,
+            is_unpacked: self.unpacking,
             buffer,
             records,
             long,
             goes: Goes::ByKey,
         })
+    }
+
+    /// Where the last record of an input ends in what is left of it, `bytes` bytes, if a quote in it may never be closed:
+    /// it is handed on as it is, and told with what else is bad, the first of all.
+    fn unclosed_end(&self, bytes: usize, assignment: &Assignment) -> Option<usize> {
+        let may_be_unclosed = matches!(self.reader.plan.order.format(), Format::Quoted(_));
+        (may_be_unclosed && assignment.last).then_some(bytes)
     }
 
     fn send(&mut self, chunk: Chunk) -> Result<()> {
@@ -575,7 +601,7 @@ impl Run<'_, '_, '_> {
             self.reader.longs.forget();
         }
         let mut begun = joint.begun;
-        begun.see(part);
+        self.reader.plan.order.see(&mut begun, part);
         if begun.bytes == 0 {
             return Ok(());
         }
@@ -595,12 +621,12 @@ impl Run<'_, '_, '_> {
     fn lengthen(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
         let joint = &mut self.joint;
         let begun = joint.begun.bytes;
-        joint.begun.see(part);
+        self.reader.plan.order.see(&mut joint.begun, part);
         let grown = joint.begun.bytes as usize;
         // Of a pair it is known from the first bytes how long it is.
         let told = match self.reader.plan.order.format() {
             Format::Kv => joint.begun.kv_bytes(),
-            Format::Lines | Format::Fixed(_) => None,
+            Format::Lines | Format::Quoted(_) | Format::Fixed(_) => None,
         };
         let needed = told.unwrap_or(grown as u64);
         let fits = needed <= self.reader.plan.record_bytes_max as u64;
@@ -670,7 +696,8 @@ impl Run<'_, '_, '_> {
             }
             return Ok(());
         }
-        Err(if self.reader.skip_bad == 0 {
+        let may_skip = !self.reader.plan.order.has_columns();
+        Err(if self.reader.skip_bad == 0 && may_skip {
             error.hint(SKIP_HINT)
         } else {
             error
@@ -712,10 +739,13 @@ fn fill(
 /// What is wrong with a record of which there are `grown` bytes, and which has as many as it `told`, if it did.
 fn too_long(plan: &Plan, told: Option<u64>, grown: u64) -> String {
     let most = crate::text::bytes(plan.record_bytes_max as u64);
-    let has = match told {
+    let mut has = match told {
         Some(bytes) => format!("by its lengths it has {}", crate::text::bytes(bytes)),
         None => format!("it has {} or more", crate::text::bytes(grown)),
     };
+    if let Format::Quoted(_) = plan.order.format() {
+        has += ", or a quote in it is never closed";
+    }
     format!("a record is longer than {most}, the most this memory allows: {has}")
 }
 

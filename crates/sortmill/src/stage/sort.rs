@@ -195,6 +195,16 @@ impl<'a> Slab<'a> {
                     });
                     enter_all(order, place, lines, entries, load)
                 }
+                Format::Quoted(_) => {
+                    let mut rest = bytes;
+                    let records = std::iter::from_fn(|| {
+                        let end = order.first_end(rest, &Begun::default())?;
+                        let (record, after) = rest.split_at(end);
+                        rest = after;
+                        Some(record)
+                    });
+                    enter_all(order, place, records, entries, load)
+                }
                 Format::Kv => {
                     let mut rest = bytes;
                     let pairs = std::iter::from_fn(|| {

@@ -4,6 +4,7 @@
 //! fails, once or from then on, it must end with the right output or a clean error, the old output in
 //! place and nothing left behind. `SEED=n` repeats a failure.
 
+mod columns;
 mod merge;
 mod order;
 mod packed;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use shuttle::scheduler::RandomScheduler;
+use sortmill::columns::Columns;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::codec::Codec;
 use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
@@ -65,6 +67,7 @@ fn sorted(input: &[u8]) -> Vec<u8> {
 #[derive(Clone)]
 struct Case {
     format: Format,
+    columns: Option<Columns>,
     input: Arc<Vec<u8>>,
     expected: Arc<Vec<u8>>,
     tuning: Tuning,
@@ -87,6 +90,7 @@ impl Case {
         let input = input(seed, bytes);
         Self {
             format: Format::Lines,
+            columns: None,
             expected: Arc::new(sorted(&input)),
             input: Arc::new(input),
             tuning: Tuning {
@@ -115,6 +119,7 @@ impl Case {
             Input::Path("/in".into())
         };
         let mut job = Job::new(vec![input], Output::Path("/out".into()), self.format);
+        job.columns.clone_from(&self.columns);
         job.memory_bytes = Some(self.memory_bytes);
         job.temps.clone_from(&self.temps);
         job.threads = Some(2);

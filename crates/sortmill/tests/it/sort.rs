@@ -3,6 +3,7 @@
 //! Sizes are tuned down so that a megabyte goes the whole way: partitions are evicted, divided and merged.
 //! Every run is also asked whether its report adds up and whether it left anything behind.
 
+mod columns;
 mod foreseen;
 mod functions;
 mod gnu;
@@ -31,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use sortmill::columns::Columns;
 use sortmill::disk::Figures;
 use sortmill::error::Error;
 use sortmill::io::codec::Codec;
@@ -92,6 +94,7 @@ struct Case {
     format: Format,
     keys: Vec<KeyPart>,
     line_order: Option<LineOrder>,
+    columns: Option<Columns>,
     unique: bool,
     inputs: Vec<Vec<u8>>,
     /// The number of the input that comes as a stream.
@@ -132,6 +135,7 @@ impl Case {
             format,
             keys: Vec::new(),
             line_order: None,
+            columns: None,
             unique: false,
             inputs,
             stream: None,
@@ -168,6 +172,7 @@ impl Case {
         let mut job = Job::new(inputs, Output::Path(output), self.format);
         job.keys.clone_from(&self.keys);
         job.line_order.clone_from(&self.line_order);
+        job.columns.clone_from(&self.columns);
         job.unique = self.unique;
         job.memory_bytes = Some(self.memory_bytes);
         job.threads = Some(self.threads);

@@ -27,7 +27,7 @@ fn words_that_make_no_sense() {
         ("--format fixed:-1 {}in", "no record size"),
         (
             "--format csv {}in",
-            "the formats are lines, fixed:SIZE and kv",
+            "the formats are lines, fixed:SIZE, kv, csv, tsv and jsonl",
         ),
         ("--memory 2X {}in", "no unit of size"),
         ("--memory= {}in", "--memory"),

@@ -388,6 +388,8 @@ impl Run<'_, '_> {
             number,
             input: part.input,
             offset,
+            line: 0,
+            is_unpacked: false,
             buffer,
             records: start..end,
             long,

@@ -2,39 +2,92 @@
 //! passed over.
 
 use super::{DOING, Run};
+use crate::bad::newlines;
 use crate::chunks::Assignment;
+use crate::columns::{HEADER_ENDS_BYTES, bare_header};
 use crate::error::{Error, ErrorKind, Result};
+use crate::order::Begun;
 use crate::text;
 
 /// What is kept may be so long: it is held in memory until it is written.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// How much of an input's heading is still to come.
+/// How much of an input's heading is still to come, and at which line what follows begins.
 #[derive(Default)]
 pub(super) struct Heading {
     lines_left: u64,
+    /// The one that goes on in the next chunk.
+    begun: Begun,
+    /// What has come of a heading that has to be a known one.
+    seen: Vec<u8>,
+    /// The number of the line at which the next record begins, from 1; only of records of columns.
+    pub line: u64,
+}
+
+impl Heading {
+    /// That of an input of which nothing has come.
+    pub fn new(lines: u64) -> Self {
+        Self {
+            lines_left: lines,
+            line: 1,
+            ..Self::default()
+        }
+    }
 }
 
 impl Run<'_, '_, '_> {
     /// Takes what `bytes`, which are next of the chunk, have of their input's heading. Answers how many those are.
     pub(super) fn take_heading(&mut self, bytes: &[u8], assignment: &Assignment) -> Result<usize> {
-        if assignment.offset == 0 {
-            self.heading.lines_left = self.reader.header_lines;
-        }
-        let delimiter = self.reader.plan.order.delimiter();
+        let order = &self.reader.plan.order;
+        let heading = &mut self.heading;
+        let was_over = heading.lines_left == 0;
         let mut end = 0;
-        while self.heading.lines_left > 0 && end < bytes.len() {
-            match memchr::memchr(delimiter, &bytes[end..]) {
-                Some(at) => {
-                    end += at + 1;
-                    self.heading.lines_left -= 1;
+        while heading.lines_left > 0 && end < bytes.len() {
+            let rest = &bytes[end..];
+            match order.first_end(rest, &heading.begun) {
+                Some(length) => {
+                    end += length;
+                    heading.lines_left -= 1;
+                    heading.begun = Begun::default();
                 }
-                None => end = bytes.len(),
+                None => {
+                    order.see(&mut heading.begun, rest);
+                    end = bytes.len();
+                }
             }
         }
+        if order.has_columns() {
+            heading.line += newlines(&bytes[..end]);
+        }
         self.totals.header_bytes += end as u64;
+        if !was_over {
+            self.compare_heading(&bytes[..end], assignment)?;
+        }
         self.keep_heading(&bytes[..end], assignment)?;
         Ok(end)
+    }
+
+    /// Holds the heading of an input, of which `part` has come, against the one that it must be.
+    fn compare_heading(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
+        let Some(expected) = self.reader.header else {
+            return Ok(());
+        };
+        let heading = &mut self.heading;
+        // One byte more than there may be shows that it is another one.
+        let room = expected.len() + HEADER_ENDS_BYTES + 1 - heading.seen.len();
+        heading
+            .seen
+            .extend_from_slice(&part[..part.len().min(room)]);
+        let is_over = heading.lines_left == 0 || assignment.last || part.len() >= room;
+        if !is_over || heading.seen.is_empty() || bare_header(&heading.seen) == expected {
+            return Ok(());
+        }
+        let path = &self.reader.sources[assignment.input].file.path;
+        let cause = "its header is not that of the first input";
+        let error = Error::new(ErrorKind::Input, DOING, cause)
+            .at(path)
+            .offset(0);
+        Err(error.hint("Files that are sorted together have the same columns in the same order."))
     }
 
     fn keep_heading(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {

@@ -257,6 +257,24 @@ pub fn beginning(os: &dyn Os, source: &Source, bytes: usize) -> std::io::Result<
     }
 }
 
+/// What the beginning `raw` of a compressed input becomes, up to `bytes` of it, and whether that was all of it.
+#[must_use]
+pub fn unpacked(codec: Codec, raw: &[u8], bytes: usize) -> (Vec<u8>, bool) {
+    let mut out = vec![0; bytes];
+    let (mut filled, mut is_all) = (0, false);
+    if let Ok(mut decoder) = Decoder::new(codec, raw, LOOK_BYTES_MAX) {
+        while filled < bytes && !is_all {
+            match decoder.read(&mut out[filled..]) {
+                Ok(0) => is_all = true,
+                Ok(made) => filled += made,
+                Err(_) => break,
+            }
+        }
+    }
+    out.truncate(filled);
+    (out, is_all)
+}
+
 /// A file, up to some byte.
 struct Beginning<'a> {
     os: &'a dyn Os,

@@ -61,6 +61,7 @@ impl Run<'_, '_, '_> {
                 skipping: false,
             },
             Format::Lines => self.look_back(input, offset)?,
+            Format::Quoted(_) => unreachable!("records of columns are read by one process"),
         };
         if left.skipping || self.lanes[0].assigned.is_empty() {
             self.lanes[0].joint.begun = left.begun;

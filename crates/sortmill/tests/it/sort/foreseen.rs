@@ -63,6 +63,7 @@ fn records(format: Format, keys: Keys, bytes: u64, random: &mut Random) -> Vec<u
                 out.extend(key.to_be_bytes());
                 out.extend(vec![b'z'; value_bytes]);
             }
+            Format::Quoted(_) => unreachable!(),
         }
     }
     out
@@ -71,7 +72,7 @@ fn records(format: Format, keys: Keys, bytes: u64, random: &mut Random) -> Vec<u
 fn case(format: Format, input: Vec<u8>, memory_bytes: u64) -> Case {
     let keys = match format {
         Format::Fixed(_) => vec![KeyPart::plain(0, 8)],
-        Format::Lines | Format::Kv => Vec::new(),
+        Format::Lines | Format::Quoted(_) | Format::Kv => Vec::new(),
     };
     Case {
         keys,

@@ -58,7 +58,7 @@ impl<'a> Cutter<'a> {
         self.read.totals.bytes += bytes as u64;
         let delimiter = self.order.delimiter();
         let lacks_delimiter = to > from && buffer[to - 1] != delimiter;
-        if is_last && self.order.format() == Format::Lines && lacks_delimiter {
+        if is_last && self.order.format().has_delimiter() && lacks_delimiter {
             buffer[to] = delimiter;
             to += 1;
             self.read.totals.added_bytes += 1;
@@ -87,7 +87,7 @@ impl<'a> Cutter<'a> {
     fn keep(&mut self, part: &[u8], offset: u64, is_last: bool) -> Result<()> {
         let told = match self.order.format() {
             Format::Kv => kv_bytes(part),
-            Format::Lines | Format::Fixed(_) => None,
+            Format::Lines | Format::Quoted(_) | Format::Fixed(_) => None,
         };
         if let Some(bytes) = told.filter(|&bytes| bytes > self.headroom_bytes as u64) {
             return Err(self.too_long(offset, bytes, ""));
