@@ -432,16 +432,12 @@ impl Sort {
         let shown = self.shown(&job);
         job.progress = shown.as_ref().map(|_| Arc::default());
         let sort = || run::sort_prepared(&job, prepared, os, stop);
-        let sorted = progress::show(shown, job.progress.as_ref(), os, stop, sort);
-        // A job that failed has a trace as well: up to where it failed.
-        let traced = match (trace_file, &job.trace) {
-            (Some(file), Some(trace)) => file.write(|out| trace.write(out)),
-            _ => Ok(()),
-        };
-        let report = sorted?;
-        traced?;
+        let report = progress::show(shown, job.progress.as_ref(), os, stop, sort)?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
+        }
+        if let (Some(file), Some(trace)) = (trace_file, &job.trace) {
+            file.write(|out| trace.write(out))?;
         }
         if let (Some(program), 1..) = (self.gnu.compress_program.first(), report.bytes.temp_written)
             && job.compress_temp == CompressTemp::None

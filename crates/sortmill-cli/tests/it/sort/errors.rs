@@ -26,7 +26,7 @@ fn words_that_make_no_sense() {
         ("--format fixed:x {}in", "no record size"),
         ("--format fixed:-1 {}in", "no record size"),
         (
-            "--format csv {}in",
+            "--format xml {}in",
             "the formats are lines, fixed:SIZE, kv, csv, tsv and jsonl",
         ),
         ("--memory 2X {}in", "no unit of size"),

@@ -84,18 +84,6 @@ fn a_trace_shows_every_stage_and_all_of_the_time() {
     check_counters(&trace, &report);
 }
 
-#[test]
-fn a_job_that_failed_has_a_trace_too() {
-    let scratch = Scratch::new("sort-trace-failed");
-    let mut pairs = [1, 0, 0, 0, 0, 0, 0, 0, b'k'].repeat(400_000);
-    pairs.extend([200, 0, 0, 0, 0, 0, 0, 0, b'k']);
-    std::fs::write(scratch.path("in"), pairs).unwrap();
-    let line = format!("{LITTLE} --format kv --trace {{}}trace -o {{}}out {{}}in");
-    run_badly(sort(words(&scratch, &line)), &["cut off"]);
-    assert_eq!(scratch.names(), ["in", "trace"]);
-    assert!(!slices(&read(&scratch, "trace"))["read"].is_empty());
-}
-
 /// What the counters say was moved is what the report says, and in the end nothing is in flight.
 fn check_counters(trace: &Value, report: &Value) {
     let events = trace["traceEvents"].as_array().unwrap();
