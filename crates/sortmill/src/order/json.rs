@@ -251,8 +251,8 @@ impl Unescaped<'_> {
         let low = |shift: u32| 0x80 | (code >> shift) as u8 & 0x3f;
         let (bytes, left) = match code {
             ..0x80 => return code as u8,
-            ..0x800 => ([0, 0, 0xc0 | (code >> 6) as u8, low(0)], 1),
-            ..0x1_0000 => ([0, 0xe0 | (code >> 12) as u8, low(6), low(0)], 2),
+            0x80..0x800 => ([0, 0, 0xc0 | (code >> 6) as u8, low(0)], 1),
+            0x800..0x1_0000 => ([0, 0xe0 | (code >> 12) as u8, low(6), low(0)], 2),
             _ => ([0xf0 | (code >> 18) as u8, low(12), low(6), low(0)], 3),
         };
         (self.made, self.left) = (bytes, left);
