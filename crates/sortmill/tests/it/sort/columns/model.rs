@@ -160,8 +160,11 @@ pub fn number(text: &str) -> Option<Number> {
     Some(Number::Finite(sign * value))
 }
 
-/// The records of one input, its header apart, each with the values that decide.
-pub fn keyed(columns: &Columns, input: &[u8]) -> Result<(Vec<u8>, Vec<(Vec<u8>, Vec<Key>)>), Bad> {
+/// A record with the values that decide.
+type Keyed = (Vec<u8>, Vec<Key>);
+
+/// The records of one input, its header apart.
+pub fn keyed(columns: &Columns, input: &[u8]) -> Result<(Vec<u8>, Vec<Keyed>), Bad> {
     match &columns.form {
         Form::Json => Ok((Vec::new(), json(columns, input))),
         Form::Separated {
