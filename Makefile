@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test check bench bench-shapes bench-foreseen bench-compress-temp bench-kernels side-by-side profile soak clean
+.PHONY: help build install uninstall demo test check bench bench-shapes bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -57,6 +57,7 @@ check: ## formatting, lints, house rules
 	python3 bench/shapes.py --check
 	python3 bench/side_by_side.py --check
 	python3 bench/compress_temp.py --check
+	python3 bench/generators.py --check
 
 bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
@@ -79,6 +80,10 @@ bench-foreseen: build ## plans beside what came of them, and guesses of the time
 bench-compress-temp: build ## what compressing temporary data is worth, by what binds the job (root, half an hour, 10 GB of disk)
 	python3 bench/compress_temp.py
 	python3 bench/compress_temp.py --write
+
+bench-generators: build ## how fast each kind of test data is made (some minutes, no disk)
+	python3 bench/generators.py
+	python3 bench/generators.py --write
 
 bench-kernels: ## time the innermost loops, each beside what was tried instead (some minutes; KERNELS="sort gather")
 	$(CARGO) bench -p sortmill --bench kernels -- $(KERNELS) \

@@ -3,8 +3,13 @@
 //! Each kind of data is a subcommand. What all have in common is [`Output`], and a seed for all but the
 //! records of the sort benchmark, which follow from their numbers.
 
+mod arrange;
+mod graph;
 mod keys;
 mod kinds;
+mod logs;
+
+pub use arrange::arranged;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -35,6 +40,9 @@ pub enum Gen {
     Text(kinds::Text),
     Numbers(kinds::Numbers),
     Csv(kinds::Csv),
+    Json(logs::Json),
+    Clicks(logs::Clicks),
+    Graph(graph::Graph),
 }
 
 impl Gen {
@@ -51,6 +59,9 @@ impl Gen {
             Self::Text(kind) => kind.run(),
             Self::Numbers(kind) => kind.run(),
             Self::Csv(kind) => kind.run(),
+            Self::Json(kind) => kind.run(),
+            Self::Clicks(kind) => kind.run(),
+            Self::Graph(kind) => kind.run(),
         }
     }
 }
@@ -245,6 +256,14 @@ pub fn exponent(text: &str) -> std::result::Result<f64, String> {
     match text.parse() {
         Ok(exponent) if exponent > 0.0 && exponent <= 10.0 => Ok(exponent),
         _ => Err("not above 0 and at most 10".into()),
+    }
+}
+
+/// So many of 100.
+pub fn percent(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("not between 0 and 100".into()),
     }
 }
 

@@ -58,7 +58,8 @@ fn main() -> ExitCode {
     if let Some(sort) = sort::asked(std::env::args_os()) {
         return sort.run().unwrap_or_else(|error| common::tell(&error));
     }
-    let arguments = Arguments::parse();
+    let words = r#gen::arranged(std::env::args_os().collect(), &Arguments::command());
+    let arguments = Arguments::parse_from(words);
     let result = match arguments.command {
         // These two are read by themselves, above: where they are not the first word, they are none.
         Command::Sort(sort) => sort.run(),

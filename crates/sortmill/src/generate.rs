@@ -18,13 +18,18 @@
 //!
 //! What the records are is said by a [`Data`](data::Data), of which there is one for each kind.
 
+pub mod clicks;
 pub mod csv;
 pub mod data;
 mod digits;
+pub mod graph;
+pub mod json;
 pub mod keys;
 pub mod kv;
 mod layout;
 pub mod numbers;
+mod permutation;
+mod times;
 pub mod words;
 pub mod zipf;
 
@@ -376,7 +381,7 @@ fn fill(data: &dyn Data, piece: &Piece, out: &mut [u8]) {
 
 /// The checksum of the records, all of one size, that end in `piece`, whose bytes are `filled`.
 fn sum_up(data: &dyn Data, piece: &Piece, filled: &[u8]) -> u128 {
-    let record_bytes = data.record_bytes_max();
+    let record_bytes = data.record_bytes(piece.first) as usize;
     let sum = |records: &[u8]| -> u128 {
         let records = records.chunks_exact(record_bytes);
         records
@@ -389,9 +394,9 @@ fn sum_up(data: &dyn Data, piece: &Piece, filled: &[u8]) -> u128 {
     let Some(others) = filled.get(record_bytes - piece.skip as usize..) else {
         return 0;
     };
-    let mut first = vec![0; record_bytes];
+    let mut first = vec![0; data.record_bytes_max()];
     data.write(piece.first, &mut first);
-    sum(&first) + sum(others)
+    sum(&first[..record_bytes]) + sum(others)
 }
 
 // Writing streams.

@@ -7,7 +7,7 @@ use sortmill::error::Result;
 use sortmill::generate::Amount;
 use sortmill::generate::keys::{Keys, Lengths, RECORD_BYTES_MAX, Shape};
 
-use super::{Checksum, Output, Seed, bytes, some};
+use super::{Checksum, Output, Seed, bytes, percent, some};
 
 /// How the keys are distributed or ordered.
 #[derive(Subcommand)]
@@ -217,12 +217,5 @@ fn record_bytes(text: &str) -> std::result::Result<usize, String> {
     match bytes(text)? as usize {
         bytes @ 1..=RECORD_BYTES_MAX => Ok(bytes),
         _ => Err(format!("not between 1 and {RECORD_BYTES_MAX} bytes")),
-    }
-}
-
-fn percent(text: &str) -> std::result::Result<f64, String> {
-    match text.parse() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("not between 0 and 100".into()),
     }
 }

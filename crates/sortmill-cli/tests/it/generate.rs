@@ -1,5 +1,8 @@
 //! `sortmill gen`: the records of the benchmark, then all other kinds.
 
+mod clicks;
+mod graphs;
+mod json;
 mod keys;
 mod lines;
 mod pairs;
@@ -108,7 +111,22 @@ fn a_reader_that_leaves_is_told_of() {
     );
 }
 
-const KINDS: [&str; 20] = [
+#[test]
+fn flags_stand_anywhere() {
+    let expected = output("numbers --seed 2 --threads 3 500 -");
+    for line in [
+        "numbers 500 --seed 2 --threads 3 -",
+        "numbers 500 - --seed 2 --threads=3",
+        "numbers --seed 2 500 --threads 3 -",
+        "numbers --seed=2 500 -v -",
+    ] {
+        assert!(output(line) == expected, "{line}");
+    }
+    let bytes = expected.len();
+    assert!(output(&format!("numbers --seed 2 - --bytes {bytes}")) == expected);
+}
+
+const KINDS: [&str; 24] = [
     "records",
     "zipf",
     "distinct",
@@ -129,6 +147,10 @@ const KINDS: [&str; 20] = [
     "text",
     "numbers",
     "csv",
+    "json",
+    "clicks --rate 3",
+    "graph",
+    "graph --kind power-law --format fixed",
 ];
 
 /// More than one buffer of each kind, of which some records lie across two.
@@ -164,7 +186,7 @@ fn the_same_flags_give_the_same_bytes() {
 /// As many records as there is room for: one more would be too many.
 #[test]
 fn bytes_are_used_up() {
-    for kind in ["text", "numbers", "empty", "two", "csv"] {
+    for kind in ["text", "numbers", "empty", "two", "csv", "json", "clicks"] {
         for bytes in [0, 7, 100, 6_789, 100_000] {
             let fitting = program(&format!("{kind} --bytes {bytes} - -v"))
                 .output()

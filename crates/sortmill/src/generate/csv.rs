@@ -10,7 +10,8 @@
 
 use super::data::{Data, Draws};
 use super::digits;
-use super::words::Vocabulary;
+use super::times::{self, TIME_BYTES};
+use super::words::{Vocabulary, WORD_BYTES_MAX};
 
 /// Such lines, after one that names the columns.
 pub struct Csv {
@@ -19,12 +20,10 @@ pub struct Csv {
 }
 
 const HEADER: &[u8] = b"id,time,count,price,note\n";
-const TIME_BYTES: usize = "2013-04-27T18:02:51Z".len();
 const COUNT_DIGITS_MAX: usize = 9;
 const PRICE_DIGITS_MAX: usize = 4;
 const CENTS_DIGITS_MAX: usize = 4;
 const NOTE_WORDS_MAX: u64 = 8;
-const WORD_BYTES_MAX: usize = 16;
 
 const VOCABULARY_WORDS: u32 = 5_000;
 
@@ -171,14 +170,8 @@ impl Data for Csv {
         let mut form = self.form(id);
         let mut line = Line { out, at: 0 };
         line.put(id, digits::count(id), b',');
-        let word = form.digits.word();
-        let part = |shift: u32, limit: u64| ((word >> shift & 0xFF) * limit) >> 8;
-        line.put(2000 + part(0, 32), 4, b'-');
-        line.put(1 + part(8, 12), 2, b'-');
-        line.put(1 + part(16, 28), 2, b'T');
-        line.put(part(24, 24), 2, b':');
-        line.put(part(32, 60), 2, b':');
-        line.put(part(40, 60), 2, b'Z');
+        times::write(form.digits.word(), &mut line.out[line.at..]);
+        line.at += TIME_BYTES;
         line.put_sign(form.count_negative);
         line.put_random(form.count_digits, &mut form.digits, b',');
         line.put_random(form.price_digits, &mut form.digits, b'.');

@@ -73,10 +73,16 @@ impl Draws {
         product as u64 ^ (product >> 64) as u64
     }
 
+    /// The word that comes so many behind the next one.
+    #[inline]
+    pub fn at(self, number: u64) -> u64 {
+        Self(self.0.wrapping_add(number.wrapping_mul(STRIDE))).word()
+    }
+
     /// A number below `limit`, all equally likely but for one part in 2^64 / `limit`.
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.word()) * u128::from(limit)) >> 64) as u64
+        scaled(self.word(), limit)
     }
 
     /// A number between 0 and 1, neither of them.
@@ -109,6 +115,12 @@ impl Draws {
         let word = draws.word().to_le_bytes();
         tail.copy_from_slice(&word[..tail.len()]);
     }
+}
+
+/// Where below `limit` a word lies when all words are spread over these numbers.
+#[inline]
+pub fn scaled(word: u64, limit: u64) -> u64 {
+    ((u128::from(word) * u128::from(limit)) >> 64) as u64
 }
 
 #[inline]

@@ -54,6 +54,28 @@ pub fn write(value: u64, out: &mut [u8]) {
     }
 }
 
+/// Writes the lowest `digits` digits of `value`, zeros before them, to the beginning of `out`. Where there are
+/// fewer than [`STORED_BYTES`] of them, those behind are changed as well.
+#[inline]
+pub fn store(value: u64, digits: usize, out: &mut [u8]) {
+    const HALF: u64 = 100_000_000;
+    match digits {
+        1..=8 => {
+            let stored = eight_digits(value) >> (8 * (8 - digits));
+            out[..8].copy_from_slice(&stored.to_le_bytes());
+        }
+        9..=16 => {
+            let first = eight_digits(value / HALF) >> (8 * (16 - digits));
+            out[..8].copy_from_slice(&first.to_le_bytes());
+            out[digits - 8..digits].copy_from_slice(&eight_digits(value % HALF).to_le_bytes());
+        }
+        _ => write(value, &mut out[..digits]),
+    }
+}
+
+/// The fewest bytes that [`store`] changes.
+pub const STORED_BYTES: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +91,17 @@ mod tests {
         }
         for (value, expected) in [(0, 1), (9, 1), (10, 2), (u64::MAX, 20)] {
             assert_eq!(count(value), expected);
+        }
+        for digits in 1..=20 {
+            for value in [0, 9, 10_u64.pow(digits - 1), 1234567890123456789] {
+                let value = value % 10_u64.checked_pow(digits).unwrap_or(u64::MAX);
+                let mut stored = [b'x'; 24];
+                store(value, digits as usize, &mut stored);
+                let expected = format!("{value:0width$}", width = digits as usize);
+                assert!(stored.starts_with(expected.as_bytes()), "{expected}");
+                let kept = STORED_BYTES.max(digits as usize);
+                assert!(stored[kept..].iter().all(|byte| *byte == b'x'));
+            }
         }
         let mut odd = [0; 3];
         write(4_567, &mut odd);

@@ -11,7 +11,7 @@ use super::zipf::Alias;
 /// Words, the most frequent first, and how frequent they are.
 pub struct Vocabulary {
     /// The letters, a space, and in the last byte how many these are together.
-    words: Vec<[u8; SLOT_BYTES]>,
+    words: Vec<[u8; WORD_BYTES_MAX]>,
     slots: Vec<Slot>,
 }
 
@@ -27,8 +27,9 @@ struct Slot {
 
 const LENGTH_BITS: u32 = 4;
 
-const SLOT_BYTES: usize = 16;
-const LETTERS_MAX: usize = SLOT_BYTES - 2;
+/// What a word is stored in, with the space behind it.
+pub const WORD_BYTES_MAX: usize = 16;
+const LETTERS_MAX: usize = WORD_BYTES_MAX - 2;
 
 /// The most words of a vocabulary.
 pub const VOCABULARY_MAX: u32 = 1 << 22;
@@ -56,7 +57,7 @@ impl Vocabulary {
             }
             words.push(word);
         }
-        let bytes_of = |number: usize| u32::from(words[number][SLOT_BYTES - 1]);
+        let bytes_of = |number: usize| u32::from(words[number][WORD_BYTES_MAX - 1]);
         let slots = Alias::zipf(count, exponent)
             .into_slots()
             .into_iter()
@@ -77,7 +78,7 @@ impl Vocabulary {
         let (own, slot, is_own) = self.draw(draws);
         let other = slot.packed >> (2 * LENGTH_BITS);
         let number = if is_own { own } else { other as usize };
-        out[..SLOT_BYTES].copy_from_slice(&self.words[number]);
+        out[..WORD_BYTES_MAX].copy_from_slice(&self.words[number]);
         slot.bytes(is_own)
     }
 
@@ -106,12 +107,12 @@ impl Slot {
 }
 
 /// Consonants and vowels in turn, as they come in English.
-fn invent(letters: usize, draws: &mut Draws) -> [u8; SLOT_BYTES] {
+fn invent(letters: usize, draws: &mut Draws) -> [u8; WORD_BYTES_MAX] {
     const CONSONANTS: &[u8; 32] = b"ttttnnnnssssrrrhhhddlllccmmpfgbv";
     const VOWELS: &[u8; 8] = b"eeeaaiou";
     const RARE: &[u8; 8] = b"wykjxqzu";
     let letters = letters.min(LETTERS_MAX);
-    let mut word = [b' '; SLOT_BYTES];
+    let mut word = [b' '; WORD_BYTES_MAX];
     let vowel_first = draws.below(2) as usize;
     for (at, letter) in word[..letters].iter_mut().enumerate() {
         let draw = draws.word();
@@ -121,7 +122,7 @@ fn invent(letters: usize, draws: &mut Draws) -> [u8; SLOT_BYTES] {
             _ => VOWELS[draw as usize % 8],
         };
     }
-    word[SLOT_BYTES - 1] = letters as u8 + 1;
+    word[WORD_BYTES_MAX - 1] = letters as u8 + 1;
     word
 }
 
@@ -160,7 +161,7 @@ impl Data for Text {
 
     fn record_bytes_max(&self) -> usize {
         // The last word is stored with what the next one would overwrite.
-        2 * self.words_mean as usize * (LETTERS_MAX + 1) + SLOT_BYTES
+        2 * self.words_mean as usize * (LETTERS_MAX + 1) + WORD_BYTES_MAX
     }
 
     #[inline]

@@ -103,6 +103,16 @@ impl Alias {
         Self { slots }
     }
 
+    /// A number from 0 on; 0 is the most frequent.
+    #[inline]
+    pub fn draw(&self, draws: &mut Draws) -> u64 {
+        let word = draws.word();
+        let own = ((word >> 32) * self.slots.len() as u64) >> 32;
+        let (own_below, other) = self.slots[own as usize];
+        // No processor could foresee which of the two it is.
+        std::hint::select_unpredictable((word as u32) < own_below, own, other.into())
+    }
+
     /// The slots: below which 32 random bits each is its own number, and whose it is else.
     pub fn into_slots(self) -> Vec<(u32, u32)> {
         self.slots

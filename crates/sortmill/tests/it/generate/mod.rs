@@ -4,6 +4,8 @@
 mod faults;
 #[cfg(not(feature = "shuttle"))]
 mod host;
+#[cfg(not(feature = "shuttle"))]
+mod lengths;
 #[cfg(feature = "shuttle")]
 mod schedules;
 
