@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod common;
 mod completions;
+mod count;
 mod disks;
 mod doctor;
 mod r#gen;
@@ -14,8 +15,11 @@ mod merge;
 mod node;
 mod progress;
 mod report;
+mod shuffle;
 mod size;
 mod sort;
+mod top;
+mod uniq;
 
 use std::process::ExitCode;
 
@@ -33,6 +37,10 @@ struct Arguments {
 enum Command {
     Sort(Box<sort::Sort>),
     Merge(Box<merge::Merge>),
+    Shuffle(Box<shuffle::Shuffle>),
+    Uniq(Box<uniq::Uniq>),
+    Count(Box<count::Count>),
+    Top(Box<top::Top>),
     /// Generate test data
     #[command(subcommand)]
     Gen(r#gen::Gen),
@@ -59,9 +67,13 @@ fn main() -> ExitCode {
     }
     let arguments = Arguments::parse();
     let result = match arguments.command {
-        // These two are read by themselves, above: where they are not the first word, they are none.
+        // These are read by themselves, above: where they are not the first word, they are none.
         Command::Sort(sort) => sort.run(),
         Command::Merge(merge) => merge.run(),
+        Command::Shuffle(shuffle) => shuffle.run(),
+        Command::Uniq(uniq) => uniq.run(),
+        Command::Count(count) => count.run(),
+        Command::Top(top) => top.run(),
         Command::Gen(kind) => kind.run(),
         Command::Check(check) => check.run(),
         Command::Bench(Bench::Disk(disk)) => disk.run(),

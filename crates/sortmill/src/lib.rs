@@ -4,6 +4,8 @@
 //! then the stages in [`stage`], in the order in which a record meets them.
 
 pub mod batch;
+pub mod best;
+pub mod between;
 pub mod block;
 pub mod bodies;
 pub mod borders;
@@ -37,7 +39,9 @@ pub mod repeats;
 pub mod report;
 pub mod rows;
 pub mod run;
+pub mod runs;
 pub mod sample;
+pub mod shuffle;
 pub mod space;
 pub mod spread;
 pub mod stage;
@@ -50,5 +54,6 @@ pub mod text;
 pub mod trace;
 pub mod verdict;
 pub mod wire;
+pub mod yields;
 
 pub use sortmill_io as io;

@@ -199,6 +199,8 @@ enum Shape {
     Parts { parts: Vec<KeyPart>, bytes: usize },
     /// Fields and bytes of a line.
     Keys(Keys),
+    /// None: the place decides.
+    Place,
 }
 
 fn newline() -> u8 {
@@ -317,6 +319,15 @@ impl Order {
         }
     }
 
+    /// The same records without keys: they are all equal.
+    #[must_use]
+    pub fn by_place(self) -> Self {
+        Self {
+            shape: Shape::Place,
+            ..self
+        }
+    }
+
     /// Whether of records with equal keys only the first comes out.
     #[must_use]
     pub fn is_unique(&self) -> bool {
@@ -348,6 +359,12 @@ impl Order {
             Shape::Line => Some(0),
             Shape::Pair => Some(KV_HEADER_BYTES),
             Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) => None,
+            // Nothing, of which the record is behind: where other keys of the format are.
+            Shape::Place => match self.format {
+                Format::Lines => Some(0),
+                Format::Kv => Some(KV_HEADER_BYTES),
+                Format::Fixed(_) => None,
+            },
         }
     }
 
@@ -459,6 +476,7 @@ impl Order {
                 let left = keys.fill(record, depth * LINE_WORD_BYTES, &mut eight);
                 line_word_of(eight, left)
             }
+            Shape::Place => 0,
         }
     }
 
@@ -468,6 +486,7 @@ impl Order {
         match self.shape {
             Shape::Line | Shape::Pair | Shape::Keys(_) => line_word(key, depth),
             Shape::Slice { .. } | Shape::Parts { .. } => slice_word(key, depth),
+            Shape::Place => 0,
         }
     }
 
@@ -480,6 +499,7 @@ impl Order {
             Shape::Slice { bytes, .. } | Shape::Parts { bytes, .. } => {
                 (depth + 1) * FIXED_WORD_BYTES >= bytes
             }
+            Shape::Place => true,
         }
     }
 
@@ -506,6 +526,7 @@ impl Order {
                 Ordering::Equal
             }
             Shape::Keys(keys) => keys.compare(a, b),
+            Shape::Place => Ordering::Equal,
         }
     }
 
@@ -549,6 +570,7 @@ impl Order {
                 bytes.cmp(key.iter().copied())
             }
             Shape::Keys(keys) => keys.compare_with_key(record, key),
+            Shape::Place => b""[..].cmp(key),
         }
     }
 
@@ -561,6 +583,7 @@ impl Order {
         match &self.shape {
             Shape::Line => &record[..record.len() - 1],
             Shape::Pair => kv_key(record),
+            Shape::Place => &[],
             Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) => {
                 unreachable!("a key that may lie in pieces")
             }
@@ -582,6 +605,7 @@ impl Order {
                 }
             }
             Shape::Keys(keys) => keys.key_into(record, key, usize::MAX),
+            Shape::Place => {}
         }
     }
 

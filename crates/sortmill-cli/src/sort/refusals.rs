@@ -8,7 +8,7 @@ use sortmill::order::Format;
 
 use super::keys::{Options, refused};
 use super::options::CheckWord;
-use super::{Called, Sort};
+use super::{Called, Sort, made};
 
 /// Looks at what was asked as a whole.
 ///
@@ -16,6 +16,7 @@ use super::{Called, Sort};
 /// The first that does not go with another.
 pub fn look(sort: &Sort) -> Result<()> {
     said_once(sort)?;
+    made::look(sort)?;
     if let Some(kind) = sort.gnu.checks() {
         if sort.called == Called::SortmillMerge {
             let cause = "a merge looks at the order of what it merges; -c alone is `sort -c`";

@@ -37,7 +37,9 @@ fn man_pages_tell_of_every_option() {
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
-    for command in ["sort", "check", "report", "doctor"] {
+    for command in [
+        "sort", "shuffle", "uniq", "count", "top", "check", "report", "doctor",
+    ] {
         let manual =
             std::fs::read_to_string(scratch.path(&format!("sortmill-{command}.1"))).unwrap();
         let options = options(command);

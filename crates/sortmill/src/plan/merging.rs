@@ -172,6 +172,8 @@ pub fn within(
         encoders: None,
         equal_keys_meet: false,
         lately: None,
+        yields: job.yields,
+        candidates: None,
         verify: job.verify.unwrap_or(false),
         budget,
         order,

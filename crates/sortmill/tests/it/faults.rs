@@ -8,6 +8,7 @@ mod merge;
 mod order;
 mod packed;
 mod parts;
+mod yields;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -21,6 +22,7 @@ use sortmill::order::Format;
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::yields::Yield;
 
 const OLD: &[u8] = b"what was there before\n";
 
@@ -74,6 +76,7 @@ struct Case {
     packed: Option<Codec>,
     header_lines: u64,
     temp_apart: bool,
+    yields: Yield,
     /// Several folders, each a disk of its own.
     temps: Vec<PathBuf>,
 }
@@ -98,6 +101,7 @@ impl Case {
             packed: None,
             header_lines: 0,
             temp_apart: false,
+            yields: Yield::All,
             temps: vec!["/temp".into()],
         }
     }
@@ -114,6 +118,7 @@ impl Case {
         job.threads = Some(2);
         job.tuning = self.tuning;
         job.temp_apart = self.temp_apart;
+        job.yields = self.yields;
         job.verify = Some(self.verify);
         job.header_lines = self.header_lines;
         job.decompress = self.packed.is_some();

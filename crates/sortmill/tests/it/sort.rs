@@ -19,11 +19,13 @@ mod progress;
 mod report;
 mod same;
 mod shapes;
+mod shuffled;
 mod small;
 mod space;
 mod tables;
 mod temps;
 mod until;
+mod yields;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +44,7 @@ use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::yields::Yield;
 
 use crate::Scratch;
 
@@ -90,6 +93,7 @@ struct Case {
     keys: Vec<KeyPart>,
     line_order: Option<LineOrder>,
     unique: bool,
+    yields: Yield,
     inputs: Vec<Vec<u8>>,
     /// The number of the input that comes as a stream.
     stream: Option<usize>,
@@ -127,6 +131,7 @@ impl Case {
             keys: Vec::new(),
             line_order: None,
             unique: false,
+            yields: Yield::All,
             inputs,
             stream: None,
             packed: Vec::new(),
@@ -161,6 +166,7 @@ impl Case {
         job.keys.clone_from(&self.keys);
         job.line_order.clone_from(&self.line_order);
         job.unique = self.unique;
+        job.yields = self.yields;
         job.memory_bytes = Some(self.memory_bytes);
         job.threads = Some(self.threads);
         job.disks = vec![self.disk.clone(); temps.len()];
@@ -268,6 +274,7 @@ impl Case {
         if self.unique {
             oracle::without_repeats(self.format, &self.keys, &mut wanted);
         }
+        let wanted = oracle::yielded(self.yields, wanted);
         let unpacked = match self.compress {
             None => output.clone(),
             Some(compress) => packed::unpacked(compress.codec, &output),
