@@ -3,6 +3,8 @@
 //! One thread reads, one per core cuts, maps and partitions a chunk while it is warm in the cache, one
 //! writes. Meanwhile this thread draws the sample; the workers begin when boundaries are known.
 
+mod top;
+
 use sortmill_io::sync::{Arc, scope, spawn};
 
 use super::exchange::Exchange;
@@ -12,6 +14,7 @@ use super::until::discard;
 use super::{Shared, border};
 use crate::bad::{self, InHand};
 use crate::batch::{Batch, Chunk, Goes, Records};
+use crate::best::Best;
 use crate::bodies::Bodies;
 use crate::chunks::Extent;
 use crate::columns::Columns;
@@ -23,16 +26,19 @@ use crate::order::Format;
 use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
 use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::repeats::Repeats;
+use crate::shuffle::Shuffle;
 use crate::spills::{Spilled, Spills};
 use crate::stage::cut::cut;
 use crate::stage::map::map;
-use crate::stage::partition::{Scratch, partition};
+use crate::stage::partition::{Scratch, deal, partition};
 use crate::stage::read::{
     ApartReader, Part, ReadTotals, Reader, Source, Watcher, read, read_apart,
 };
 use crate::stage::spill::{PackNow, Spiller, spill};
 use crate::table::{Table, node_of};
 use crate::tamper::Border;
+
+use top::ToFirst;
 
 /// What the phase leaves.
 pub struct Distributed {
@@ -76,9 +82,15 @@ pub fn distribute(
     exchange: Option<&Exchange<'_>>,
 ) -> Result<Distributed> {
     let queues = Queues::new(shared);
-    let partitions = queues.partitions(shared);
-    // In the middle of a file nobody can tell where a pair begins. The table of a node has been made already.
+    let is_dealt = shared.job.yields.shuffle().is_some();
+    let partitions = match is_dealt {
+        true => queues.partitions(shared).undivided(),
+        false => queues.partitions(shared),
+    };
+    // In the middle of a file nobody can tell where a pair begins. The table of a node has been made already, and
+    // records that are dealt need no boundaries.
     let sampled_in_passing = exchange.is_none()
+        && !is_dealt
         && (shared.plan.order.format() == Format::Kv
             || super::extents(sources).contains(&Extent::Stream));
     if let Some(exchange) = exchange {
@@ -382,6 +394,13 @@ fn work(
         };
         let Some((turn, chunk)) = chunk else {
             shared.stop.check()?;
+            if let Some(mut to) = worker.first_only() {
+                let table = table.get().ok_or_else(|| shared.stop.error())?;
+                let dropped = to.end(&table, meter)?;
+                partitions.passed(dropped.bytes);
+                worker.seen.dropped.merge(&dropped);
+                meter.lap(Stage::Partition, State::Work);
+            }
             return Ok(worker.seen);
         };
         if let Some(in_hand) = in_hand
@@ -391,6 +410,7 @@ fn work(
             in_hand.done(turn, None)?;
             continue;
         }
+        worker.passed = 0;
         // A chunk keeps to one table, so that its records of one range lie in one partition.
         let table = match shared.job.reaches(Stage::Partition) {
             true => Some(table.get().ok_or_else(|| shared.stop.error())?),
@@ -463,6 +483,11 @@ pub struct Worker<'a> {
     repeats: Option<Repeats>,
     /// The first bad record of the chunk in its hands. What lies behind it there is left alone.
     bad: Option<Error>,
+    /// What deals records, where their order is drawn, and how many of the chunk it has dealt.
+    shuffle: Option<Shuffle>,
+    passed: u64,
+    /// What may be among the first, where only those come out.
+    best: Option<Best<'a>>,
     /// What it has seen.
     pub seen: Seen,
 }
@@ -479,6 +504,11 @@ impl<'a> Worker<'a> {
         exchange: Option<&'a Exchange<'_>>,
         cuts: Stage,
     ) -> Result<Self> {
+        let plan = shared.plan;
+        let best = |count| {
+            let (bar, key) = (&shared.bar, shared.number);
+            Best::new(bar, &plan.order, key, count, plan.candidates)
+        };
         Ok(Self {
             shared,
             partitions,
@@ -490,7 +520,20 @@ impl<'a> Worker<'a> {
             made: Records::new(shared.plan.order.clone(), shared.plan.mapped_bytes_max),
             repeats: shared.plan.lately.map(Repeats::new).transpose()?,
             bad: None,
+            shuffle: shared.job.yields.shuffle(),
+            passed: 0,
+            best: shared.job.yields.first().map(best).transpose()?,
             seen: Seen::default(),
+        })
+    }
+
+    /// Where records go, if only the first come out.
+    fn first_only(&mut self) -> Option<ToFirst<'_, 'a>> {
+        Some(ToFirst {
+            shared: self.shared,
+            partitions: self.partitions,
+            best: self.best.as_mut()?,
+            scratch: &mut self.scratch,
         })
     }
 
@@ -515,10 +558,15 @@ impl<'a> Worker<'a> {
         let (order, short) = (&self.shared.plan.order, &summed.short);
         let number = chunk.number;
         let by_key = || table.slot(order, short, order.word(short, 0), number, &mut Vec::new());
-        let slot = match chunk.goes {
-            Goes::AllToSlot(slot) => slot,
-            Goes::ByKey | Goes::OnlySlot(_) => by_key(),
+        let slot = match (chunk.goes, self.shuffle) {
+            (Goes::AllToSlot(slot), _) => slot,
+            (Goes::ByKey | Goes::OnlySlot(_), None) => by_key(),
+            (Goes::ByKey | Goes::OnlySlot(_), Some(shuffle)) => {
+                let draws = shuffle.dealing(number);
+                draws.below(self.passed, table.slot_count())
+            }
         };
+        self.passed += 1;
         if matches!(chunk.goes, Goes::OnlySlot(only) if only != slot) {
             drop(self.partitions.bodies().take(body));
             return Ok(());
@@ -588,10 +636,28 @@ impl<'a> Worker<'a> {
                 Goes::AllToSlot(slot) => {
                     append_all(self.partitions, slot, &batch, &mut self.scratch, meter)?;
                 }
+                Goes::OnlySlot(_) | Goes::ByKey if self.best.is_some() => {
+                    let mut to = ToFirst {
+                        shared: self.shared,
+                        partitions: self.partitions,
+                        best: self.best.as_mut().expect("it is there"),
+                        scratch: &mut self.scratch,
+                    };
+                    dropped = to.take(table, &batch, meter)?;
+                }
                 Goes::OnlySlot(_) | Goes::ByKey => {
-                    match &mut self.repeats {
-                        None => partition(&plan.order, table, &batch, &mut self.scratch, |_| true),
-                        Some(repeats) => {
+                    match (&mut self.repeats, self.shuffle) {
+                        (None, None) => {
+                            partition(&plan.order, table, &batch, &mut self.scratch, |_| true);
+                        }
+                        (_, Some(shuffle)) => {
+                            let (draws, count) = (shuffle.dealing(number), table.slot_count());
+                            let passed = self.passed;
+                            deal(&batch, count, &mut self.scratch, |index| {
+                                draws.below(passed + index as u64, count)
+                            });
+                        }
+                        (Some(repeats), None) => {
                             partition(&plan.order, table, &batch, &mut self.scratch, |record| {
                                 let is_repeat = repeats.is_repeat(&plan.order, record, number, key);
                                 if is_repeat {
@@ -613,6 +679,7 @@ impl<'a> Worker<'a> {
                     to.append(&batch, &mut self.scratch, meter)?;
                 }
             }
+            self.passed += batch.len() as u64;
             self.partitions.passed(dropped.bytes);
             self.seen.dropped.merge(&dropped);
             // Not the batch's without those: a planted fault may have altered these.
