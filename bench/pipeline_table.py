@@ -109,6 +109,7 @@ def provenance(path, rows):
     rounds = max((row["round"] for row in rows if row["case"] != "small"), default=0)
     versions = dict(sorted((row["program"], row["version"]) for row in rows))
     told = ", ".join(f"{program} {number}" for program, number in versions.items())
-    return (f"`bench/runs/{path.name}`: {rounds} rounds, median (least - most); {told};\n{row['date']}, commit "
+    over = "one round" if rounds == 1 else f"{rounds} rounds, median (least - most)"
+    return (f"`bench/runs/{path.name}`: {over}; {told};\n{row['date']}, commit "
             f"{row['commit']}, {row['cpu']}, {row['cores']} cores, {row['memory_total_bytes'] / GIB:.1f} GiB, "
             f"Linux {row['kernel']}, {row['file_system']}")

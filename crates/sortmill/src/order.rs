@@ -582,6 +582,21 @@ impl Order {
         }
     }
 
+    /// Whether word 0 of a key is all of it, so that no key with the same word differs from it.
+    #[inline]
+    #[must_use]
+    pub fn is_all_of_key(&self, word: u64) -> bool {
+        let is_counted = !matches!(self.shape, Shape::Slice { .. } | Shape::Parts { .. });
+        is_counted && self.ends_with(word, 0)
+    }
+
+    /// Whether a key is made anew, with some work, each time that somebody looks at it.
+    #[inline]
+    #[must_use]
+    pub fn is_encoded(&self) -> bool {
+        matches!(self.shape, Shape::Keys(_) | Shape::Columns(_))
+    }
+
     /// Compares the keys of two records.
     #[must_use]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
@@ -697,16 +712,19 @@ impl Order {
     #[must_use]
     pub fn key_head(&self, record: &[u8], bytes_max: usize) -> Vec<u8> {
         let mut key = Vec::with_capacity(16);
-        match &self.shape {
-            Shape::Keys(keys) => keys.key_into(record, &mut key, bytes_max),
-            Shape::Columns(keys) => keys.key_into(record, &mut key, bytes_max),
-            _ => self.key_into(record, &mut key),
-        }
-        if key.len() > bytes_max {
-            key.truncate(bytes_max);
-            key.shrink_to_fit();
-        }
+        self.key_head_into(record, bytes_max, &mut key);
+        key.shrink_to_fit();
         key
+    }
+
+    /// The same into `key`, which was empty.
+    pub fn key_head_into(&self, record: &[u8], bytes_max: usize, key: &mut Vec<u8>) {
+        match &self.shape {
+            Shape::Keys(keys) => keys.key_into(record, key, bytes_max),
+            Shape::Columns(keys) => keys.key_into(record, key, bytes_max),
+            _ => self.key_into(record, key),
+        }
+        key.truncate(bytes_max);
     }
 
     /// What stands for a long line, or record of columns, whose key may lie anywhere in it: a record that compares as it

@@ -59,6 +59,8 @@ enum Kind {
         words: Vec<u64>,
         /// For each value of a word's top bits, how many boundaries have smaller ones.
         below: Vec<u32>,
+        /// Bytes of the longest boundary.
+        key_bytes_max: usize,
     },
     Hash {
         seed: u64,
@@ -131,11 +133,13 @@ impl Table {
                 u32::try_from(smaller).expect("few boundaries")
             })
             .collect();
+        let key_bytes_max = boundaries.iter().map(|boundary| boundary.key.len()).max();
         Self {
             kind: Kind::Range {
                 boundaries,
                 words,
                 below,
+                key_bytes_max: key_bytes_max.unwrap_or(0),
             },
             owners,
         }
@@ -176,6 +180,7 @@ impl Table {
                 boundaries,
                 words,
                 below,
+                key_bytes_max,
             } => {
                 let top = (word >> (64 - TOP_BITS)) as usize;
                 let (from, to) = (below[top] as usize, below[top + 1] as usize);
@@ -185,11 +190,25 @@ impl Table {
                     return lower;
                 }
                 let equal = words[lower..].partition_point(|&bound| bound == word);
+                let tied = &boundaries[lower..lower + equal];
+                let by_chunk = |boundary: &Boundary| chunk.cmp(&boundary.chunk);
                 lower
-                    + boundaries[lower..lower + equal].partition_point(|boundary| {
-                        let order = order.compare_with_key(record, &boundary.key);
-                        order.then(chunk.cmp(&boundary.chunk)).is_ge()
-                    })
+                    + if order.is_all_of_key(word) {
+                        tied.partition_point(|boundary| by_chunk(boundary).is_ge())
+                    } else if order.is_encoded() {
+                        // Once, not for each boundary that it is compared with.
+                        key.clear();
+                        order.key_head_into(record, key_bytes_max + 1, key);
+                        tied.partition_point(|boundary| {
+                            let order = key[..].cmp(&boundary.key[..]);
+                            order.then(by_chunk(boundary)).is_ge()
+                        })
+                    } else {
+                        tied.partition_point(|boundary| {
+                            let order = order.compare_with_key(record, &boundary.key);
+                            order.then(by_chunk(boundary)).is_ge()
+                        })
+                    }
             }
             Kind::Hash { seed } => {
                 key.clear();

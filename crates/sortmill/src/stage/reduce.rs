@@ -10,11 +10,16 @@ use crate::fingerprint::Fingerprint;
 use crate::long::{Item, Stub};
 use crate::order::Order;
 
+/// Bytes of an encoded key that are kept for the comparison with the next one.
+const HEAD_BYTES: usize = 64;
+
 /// Takes sorted records one after the other: checks their order and sums them up.
 pub struct Gather<'a> {
     order: &'a Order,
     key: u64,
     previous: Option<(&'a [u8], u64, u64)>,
+    /// How the key of the one before begins, and that of the next, where keys are encoded.
+    heads: [Vec<u8>; 2],
     /// What has passed.
     pub fingerprint: Fingerprint,
 }
@@ -27,6 +32,7 @@ impl<'a> Gather<'a> {
             order,
             key,
             previous: None,
+            heads: [Vec::new(), Vec::new()],
             fingerprint: Fingerprint::default(),
         }
     }
@@ -37,11 +43,21 @@ impl<'a> Gather<'a> {
     /// [`ErrorKind::Lost`] when it is out of order.
     #[inline]
     pub fn next(&mut self, record: &'a [u8], ordinal: u64) -> Result<()> {
-        let word = self.order.word(record, 0);
+        let word = match self.order.is_encoded() {
+            true => self.encode(record),
+            false => self.order.word(record, 0),
+        };
         if let Some((before, before_word, before_ordinal)) = self.previous {
+            let [before_head, head] = &self.heads;
             let order = before_word
                 .cmp(&word)
-                .then_with(|| self.order.compare(before, record));
+                .then_with(|| before_head.cmp(head))
+                .then_with(
+                    || match self.order.is_encoded() && head.len() < HEAD_BYTES {
+                        true => Ordering::Equal,
+                        false => self.order.compare(before, record),
+                    },
+                );
             let by_place = match self.order.is_unique() {
                 true => Ordering::Equal,
                 false => before_ordinal.cmp(&ordinal),
@@ -53,6 +69,15 @@ impl<'a> Gather<'a> {
         self.previous = Some((record, word, ordinal));
         self.fingerprint.add(record, self.key);
         Ok(())
+    }
+
+    /// Word 0 of the next record's key, of which the head is kept beside that of the one before.
+    fn encode(&mut self, record: &[u8]) -> u64 {
+        self.heads.swap(0, 1);
+        let head = &mut self.heads[1];
+        head.clear();
+        self.order.key_head_into(record, HEAD_BYTES, head);
+        self.order.word_of_key(head, 0)
     }
 }
 
