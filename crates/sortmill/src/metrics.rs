@@ -289,24 +289,24 @@ impl<'a> Meter<'a> {
 
     /// Draws what it sees on `track` too.
     #[must_use]
-    pub fn drawn_on(self, track: Option<Track>) -> Self {
-        Self { track, ..self }
+    pub fn drawn_on(mut self, track: Option<Track>) -> Self {
+        self.track = track;
+        self
     }
 
     /// Tells `progress` of the bytes that are moved.
     #[must_use]
-    pub fn telling(self, progress: Option<&'a Progress>) -> Self {
-        Self { progress, ..self }
+    pub fn telling(mut self, progress: Option<&'a Progress>) -> Self {
+        self.progress = progress;
+        self
     }
 
     /// The watch of a thread that helps this one with `stage`, and is told of and drawn as this one is.
     #[must_use]
     pub fn beside(&self, name: &str, stage: Stage) -> Self {
-        Self {
-            track: self.track.as_ref().map(|track| track.beside(name)),
-            progress: self.progress,
-            ..Self::start(self.os, &[stage])
-        }
+        Self::start(self.os, &[stage])
+            .drawn_on(self.track.as_ref().map(|track| track.beside(name)))
+            .telling(self.progress)
     }
 
     /// Attributes the time since the last lap. Answers how many nanoseconds that was.
@@ -379,12 +379,21 @@ impl<'a> Meter<'a> {
 
     /// Ends the watch: what it counted, and when it ended.
     #[must_use]
-    pub fn finish(self, stage: Stage) -> Finished {
+    pub fn finish(mut self, stage: Stage) -> Finished {
         Finished {
             metrics: self.metrics,
             stage,
             end_ns: self.lap_ns,
-            track: self.track,
+            track: self.track.take(),
+        }
+    }
+}
+
+impl Drop for Meter<'_> {
+    /// A thread that failed or panicked was doing something.
+    fn drop(&mut self) {
+        if let Some(track) = &mut self.track {
+            track.cut_short(self.lap_ns, self.os.now_ns());
         }
     }
 }
@@ -405,7 +414,6 @@ impl Finished {
         self.metrics.stage_mut(self.stage).finished_ns += end_ns - self.end_ns;
         if let Some(mut track) = self.track {
             track.lap(self.stage, State::Finished, self.end_ns, end_ns);
-            track.hand_over();
         }
         self.metrics
     }

@@ -58,6 +58,7 @@ pub fn judge(done: &Done<'_>) -> Judged {
     }
     super::expected::enter(done.shared.job, progress::Phase::Probe, os);
     let (began_ns, before) = (os.now_ns(), os.usage());
+    let _begun = done.shared.begun("probe");
     probe::probe(done, &mut verdicts);
     let after = os.usage();
     Judged {

@@ -10,6 +10,7 @@ mod order;
 mod packed;
 mod parts;
 mod temp_packed;
+mod trace;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -24,6 +25,7 @@ use sortmill::order::Format;
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::trace::Trace;
 
 const OLD: &[u8] = b"what was there before\n";
 
@@ -73,6 +75,7 @@ struct Case {
     tuning: Tuning,
     memory_bytes: u64,
     verify: bool,
+    traced: bool,
     stream: bool,
     /// The input is compressed, and so is the output: `expected` is what both were.
     packed: Option<Codec>,
@@ -102,6 +105,7 @@ impl Case {
             },
             memory_bytes: 400 << 10,
             verify: false,
+            traced: false,
             stream: false,
             packed: None,
             header_lines: 0,
@@ -161,8 +165,15 @@ impl Case {
                 sim.set_pace(case.pace, yields);
             }
             sim.set_fault(fault);
-            let result = run::sort(&case.job(), &sim, &Stop::new());
+            let mut job = case.job();
+            job.trace = case.traced.then(Arc::default);
+            let result = run::sort(&job, &sim, &Stop::new());
+            let mut trace = Vec::new();
+            job.trace
+                .iter()
+                .for_each(|drawn: &Arc<Trace>| drawn.write(&mut trace).unwrap());
             Outcome {
+                trace,
                 output: sim.get("/out").unwrap_or_default(),
                 input: sim.get("/in"),
                 struck: sim.struck(),
@@ -198,6 +209,8 @@ struct Outcome {
     struck: Option<Struck>,
     operations: u64,
     leftovers: Vec<PathBuf>,
+    /// Of a job that draws one.
+    trace: Vec<u8>,
 }
 
 fn leftovers(sim: &Sim) -> Vec<PathBuf> {

@@ -25,6 +25,7 @@ mod space;
 mod tables;
 mod temp_packed;
 mod temps;
+mod trace;
 mod until;
 
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::trace::Trace;
 
 use crate::Scratch;
 
@@ -118,6 +120,7 @@ struct Case {
     map: Option<MapFn>,
     reduce: Option<ReduceFn>,
     until: Option<Stage>,
+    trace: Option<Arc<Trace>>,
 }
 
 /// Sizes with which a megabyte of memory is a small machine.
@@ -154,6 +157,7 @@ impl Case {
             map: None,
             reduce: None,
             until: None,
+            trace: None,
         }
     }
 
@@ -186,6 +190,7 @@ impl Case {
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);
         job.until = self.until;
+        job.trace.clone_from(&self.trace);
         job.decompress = !self.packed.is_empty();
         job.compress = self.compress;
         job
