@@ -9,6 +9,7 @@ mod merge;
 mod order;
 mod packed;
 mod parts;
+mod probe;
 mod temp_packed;
 mod trace;
 
@@ -76,6 +77,7 @@ struct Case {
     memory_bytes: u64,
     verify: bool,
     traced: bool,
+    probed: bool,
     stream: bool,
     /// The input is compressed, and so is the output: `expected` is what both were.
     packed: Option<Codec>,
@@ -106,6 +108,7 @@ impl Case {
             memory_bytes: 400 << 10,
             verify: false,
             traced: false,
+            probed: false,
             stream: false,
             packed: None,
             header_lines: 0,
@@ -167,6 +170,7 @@ impl Case {
             sim.set_fault(fault);
             let mut job = case.job();
             job.trace = case.traced.then(Arc::default);
+            job.probe = Some(case.probed);
             let result = run::sort(&job, &sim, &Stop::new());
             let mut trace = Vec::new();
             job.trace
