@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use crate::cgroup::{self, field};
+use crate::cgroup::field;
+use crate::machine;
 use crate::os::{Access, File, FileSystem, Handle, Kind, Machine, Meta, Os, Ring, Usage};
 use crate::parked::Parked;
 use crate::posix::PosixRing;
@@ -463,17 +464,7 @@ impl Os for Host {
     }
 
     fn machine(&self) -> Machine {
-        let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let group = cgroup::memory(Path::new("/"));
-        let (limit, used) =
-            group.map_or((u64::MAX, 0), |group| (group.bytes_limit, group.bytes_used));
-        let total = field(&info, "MemTotal:") * 1024;
-        let available = field(&info, "MemAvailable:") * 1024;
-        Machine {
-            cores: crate::sync::core_count(),
-            memory_bytes_available: available.min(limit.saturating_sub(used)),
-            memory_bytes_total: total.min(limit),
-        }
+        machine::offered(Path::new("/"))
     }
 }
 

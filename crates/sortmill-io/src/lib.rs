@@ -12,6 +12,7 @@ pub mod codec;
 pub mod facts;
 pub mod frame;
 pub mod host;
+mod machine;
 pub mod net;
 pub mod os;
 mod parked;
