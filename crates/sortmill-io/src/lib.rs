@@ -9,6 +9,7 @@
 pub mod buffer;
 mod cgroup;
 pub mod codec;
+mod disks;
 pub mod facts;
 pub mod frame;
 pub mod host;

@@ -19,7 +19,7 @@ use crate::facts::{
     Balloon, Card, Fact, FirstTouch, Governor, Limit, MachineFacts, MemoryFacts, Node, Swap,
 };
 use crate::os::Machine;
-use crate::{Host, RingKind, Table, machine};
+use crate::{Host, RingKind, Table, disks, machine};
 
 /// Memory touched to learn what touching costs.
 const TOUCH_BYTES: usize = 64 << 20;
@@ -88,6 +88,12 @@ impl Survey {
     #[must_use]
     pub fn offered(&self) -> Machine {
         machine::offered(&self.root)
+    }
+
+    /// The disks under a file system, as [`crate::Os::disks`] tells of the machine this runs on.
+    #[must_use]
+    pub fn disks(&self, device: u64) -> Vec<u64> {
+        disks::under(&self.root, device)
     }
 
     /// Memory, and what the kernel does with it.
