@@ -31,6 +31,8 @@ pub enum Stage {
     Pack,
     /// Batch to temporary file.
     Spill,
+    /// Temporary blocks out of the way of the output, to behind it.
+    Relocate,
     /// Partition to memory.
     Load,
     /// Compressed block to block.
@@ -48,7 +50,7 @@ pub enum Stage {
 }
 
 /// All stages, in order.
-pub const STAGES: [Stage; 16] = [
+pub const STAGES: [Stage; 17] = [
     Stage::Decompress,
     Stage::Read,
     Stage::Cut,
@@ -58,6 +60,7 @@ pub const STAGES: [Stage; 16] = [
     Stage::Receive,
     Stage::Pack,
     Stage::Spill,
+    Stage::Relocate,
     Stage::Load,
     Stage::Unpack,
     Stage::Sort,
@@ -81,6 +84,7 @@ impl Stage {
             Self::Receive => "receive",
             Self::Pack => "pack",
             Self::Spill => "spill",
+            Self::Relocate => "relocate",
             Self::Load => "load",
             Self::Unpack => "unpack",
             Self::Sort => "sort",
@@ -100,7 +104,7 @@ impl Stage {
             Self::Sort | Self::Merge | Self::Reduce => true,
             Self::Decompress | Self::Compress | Self::Unpack => true,
             Self::Read | Self::Send | Self::Receive | Self::Pack | Self::Spill => false,
-            Self::Load | Self::Write => false,
+            Self::Relocate | Self::Load | Self::Write => false,
         }
     }
 }
