@@ -41,8 +41,9 @@ use sortmill::queue::Stop;
 use sortmill::report::{DryRun, Report, plan_lines, temp_lines};
 use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
+use sortmill::trace::Trace;
 
-use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals};
+use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals, tell};
 use crate::disks;
 use crate::progress;
 use crate::size::{self, Size};
@@ -399,13 +400,12 @@ impl Sort {
         // A report that cannot be written shows before the work, not after the output has its name.
         let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
         let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
+        let mut traced = Traced(trace_file.zip(job.trace.clone()));
         let report = self.work_on(&mut job, prepared, os, stop)?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
-        if let (Some(file), Some(trace)) = (trace_file, &job.trace) {
-            file.write(|out| trace.write(out))?;
-        }
+        traced.write()?;
         if let (Some(program), 1..) = (self.gnu.compress_program.first(), report.bytes.temp_written)
             && job.compress_temp == CompressTemp::None
         {
@@ -652,7 +652,29 @@ fn parse_until(text: &str) -> std::result::Result<Stage, String> {
     })
 }
 
-/// A file that tells about the job: open before it begins, filled when it has ended well.
+/// Where a trace goes. Dropped before it was written, as of a job that failed or panicked, it is written as far as
+/// that came.
+struct Traced(Option<(SideFile, Arc<Trace>)>);
+
+impl Traced {
+    fn write(&mut self) -> Result<()> {
+        let Some((file, trace)) = self.0.take() else {
+            return Ok(());
+        };
+        file.write(|out| trace.write(out))
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        // Why the job failed is told by others.
+        if let Err(error) = self.write() {
+            tell(&error);
+        }
+    }
+}
+
+/// A file that tells about the job: open before it begins, filled when it has ended.
 struct SideFile {
     file: File,
     path: PathBuf,

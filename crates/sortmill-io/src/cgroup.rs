@@ -9,42 +9,59 @@ use std::path::{Path, PathBuf};
 
 use crate::facts::MemoryGroup;
 
-/// The tightest memory cgroup. What the group's page cache holds counts as free: the kernel gives it back.
-pub(crate) fn memory(root: &Path) -> Option<MemoryGroup> {
-    let mut tightest: Option<MemoryGroup> = None;
+/// What the memory groups of this process limit. What a group's page cache holds counts as free: the kernel gives it
+/// back.
+pub(crate) struct Memory {
+    /// The tightest group: beyond its limit a process is killed.
+    pub hard: Option<MemoryGroup>,
+    /// The group with the least `memory.high`, which only version 2 has: beyond it a process is slowed down.
+    pub high: Option<MemoryGroup>,
+    /// The least of all limits, of both kinds.
+    pub bytes_limit: u64,
+    /// The least that any of them leaves. It need not be the least limit that does: others share the groups above.
+    pub bytes_left: u64,
+}
+
+/// Looks at all groups of this process.
+pub(crate) fn memory(root: &Path) -> Memory {
+    let mut memory = Memory {
+        hard: None,
+        high: None,
+        bytes_limit: u64::MAX,
+        bytes_left: u64::MAX,
+    };
     for (version, folder) in groups(root, "memory") {
-        let (limit, used) = match version {
+        let (hard, used) = match version {
             2 => ("memory.max", "memory.current"),
             _ => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
         };
-        let Some(bytes_limit) = read_number(&folder.join(limit)) else {
-            continue;
-        };
-        if tightest
-            .as_ref()
-            .is_some_and(|found| found.bytes_limit <= bytes_limit)
-        {
+        // Without a limit a file says `max`.
+        let limit = |name: &str| read_number(&folder.join(name));
+        let (hard, high) = (limit(hard), limit("memory.high"));
+        if hard.or(high).is_none() {
             continue;
         }
         let used = read_number(&folder.join(used)).unwrap_or(0);
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let cached = field(&stat, "inactive_file ") + field(&stat, "active_file ");
-        tightest = Some(MemoryGroup {
-            folder,
-            version,
-            bytes_limit,
-            bytes_used: used.saturating_sub(cached),
-        });
+        let bytes_used = used.saturating_sub(cached);
+        for (limit, tightest) in [(hard, &mut memory.hard), (high, &mut memory.high)] {
+            let Some(bytes_limit) = limit else { continue };
+            memory.bytes_limit = memory.bytes_limit.min(bytes_limit);
+            let left = bytes_limit.saturating_sub(bytes_used);
+            memory.bytes_left = memory.bytes_left.min(left);
+            let is_tightest = |found: &MemoryGroup| bytes_limit < found.bytes_limit;
+            if tightest.as_ref().is_none_or(is_tightest) {
+                *tightest = Some(MemoryGroup {
+                    folder: folder.clone(),
+                    version,
+                    bytes_limit,
+                    bytes_used,
+                });
+            }
+        }
     }
-    tightest
-}
-
-/// The least `memory.high` of all groups, which only version 2 has.
-pub(crate) fn memory_high(root: &Path) -> Option<u64> {
-    groups(root, "memory")
-        .into_iter()
-        .filter_map(|(_, folder)| read_number(&folder.join("memory.high")))
-        .min()
+    memory
 }
 
 /// The least bytes a second that may be read from and written to the device `number`, as `8:0`.

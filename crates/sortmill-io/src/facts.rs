@@ -90,8 +90,8 @@ pub struct MemoryFacts {
     pub bytes_available: Fact<u64>,
     /// The tightest cgroup that limits this process, if any does.
     pub group: Fact<Option<MemoryGroup>>,
-    /// The least `memory.high` of its cgroups: above it the kernel slows a process down.
-    pub group_bytes_high: Option<u64>,
+    /// The cgroup with the least `memory.high`, if any has one: above it the kernel slows a process down.
+    pub group_high: Option<MemoryGroup>,
     /// Where memory is swapped to.
     pub swaps: Fact<Vec<Swap>>,
     /// `vm.swappiness`, 0 to 200.
@@ -123,7 +123,7 @@ pub struct MemoryGroup {
     pub folder: PathBuf,
     /// The version of the interface: 1 or 2.
     pub version: u32,
-    /// The limit.
+    /// The limit: `memory.max`, `memory.high` or their like.
     pub bytes_limit: u64,
     /// What is used, page cache not counted: the kernel gives that back.
     pub bytes_used: u64,

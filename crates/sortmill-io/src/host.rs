@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use crate::cgroup::{self, field};
+use crate::cgroup::field;
+use crate::disks;
+use crate::machine;
 use crate::os::{Access, File, FileSystem, Handle, Kind, Machine, Meta, Os, Ring, Usage};
 use crate::parked::Parked;
 use crate::posix::PosixRing;
@@ -431,6 +433,10 @@ impl Os for Host {
         })
     }
 
+    fn disks(&self, device: u64) -> Vec<u64> {
+        disks::under(Path::new("/"), device)
+    }
+
     fn in_memory(&self, path: &Path) -> bool {
         const TMPFS_MAGIC: i64 = 0x0102_1994;
         const RAMFS_MAGIC: i64 = 0x8584_58f6;
@@ -463,17 +469,7 @@ impl Os for Host {
     }
 
     fn machine(&self) -> Machine {
-        let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let group = cgroup::memory(Path::new("/"));
-        let (limit, used) =
-            group.map_or((u64::MAX, 0), |group| (group.bytes_limit, group.bytes_used));
-        let total = field(&info, "MemTotal:") * 1024;
-        let available = field(&info, "MemAvailable:") * 1024;
-        Machine {
-            cores: crate::sync::core_count(),
-            memory_bytes_available: available.min(limit.saturating_sub(used)),
-            memory_bytes_total: total.min(limit),
-        }
+        machine::offered(Path::new("/"))
     }
 }
 
@@ -499,12 +495,10 @@ fn meta_from(meta: &fs::Metadata) -> Meta {
 /// out: that may change with a restart.
 fn device_words(number: u64) -> String {
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let Ok(mut folder) = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")) else {
+    let Ok(folder) = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")) else {
         return String::new();
     };
-    if folder.join("partition").exists() {
-        folder.pop();
-    }
+    let folder = disks::whole(folder);
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
     let (model, sectors) = (read("device/model"), read("size"));
     match sectors.trim().parse::<u64>() {

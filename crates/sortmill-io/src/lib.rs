@@ -9,9 +9,11 @@
 pub mod buffer;
 mod cgroup;
 pub mod codec;
+mod disks;
 pub mod facts;
 pub mod frame;
 pub mod host;
+mod machine;
 pub mod net;
 pub mod os;
 mod parked;

@@ -319,6 +319,10 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn file_system(&self, path: &Path) -> io::Result<FileSystem>;
+    /// The disks under the file system with this number, which is the first of [`Meta::identity`]: their own numbers,
+    /// in order, at least one. Of a partition it is the whole disk, of an array or a volume what that is made of; where
+    /// the system does not tell, the number itself.
+    fn disks(&self, device: u64) -> Vec<u64>;
     /// Whether `path` lies on a file system that is kept in memory.
     fn in_memory(&self, path: &Path) -> bool;
 

@@ -61,6 +61,8 @@ struct State {
     space_bytes: u64,
     /// Folders that are disks of their own, and how many bytes each may hold.
     disks: Vec<(PathBuf, u64)>,
+    /// Of those, the numbers of some that are parts of a disk, and of the disk.
+    partitions: Vec<(u64, u64)>,
     random: u64,
     clock_ns: u64,
     /// Bytes a second that a transfer takes on the clock; 0 takes none.
@@ -108,6 +110,7 @@ impl Sim {
                 struck: None,
                 space_bytes: u64::MAX / 4,
                 disks: Vec::new(),
+                partitions: Vec::new(),
                 random: seed,
                 clock_ns: 0,
                 bytes_per_s: 0,
@@ -169,6 +172,14 @@ impl Sim {
         let mut state = lock(&self.state);
         state.folders.push(path.as_ref().to_owned());
         state.disks.push((path.as_ref().to_owned(), space_bytes));
+    }
+
+    /// Makes a folder that is a file system of its own, for so many bytes, on the disk that `beside` lies on.
+    pub fn put_partition(&self, path: impl AsRef<Path>, space_bytes: u64, beside: &Path) {
+        self.put_disk(path, space_bytes);
+        let mut state = lock(&self.state);
+        let (new, disk) = (state.disks.len() as u64 + 1, state.device(beside));
+        state.partitions.push((new, disk));
     }
 
     /// How many bytes all files together may hold, but for those on disks of their own.
@@ -293,8 +304,13 @@ impl Sim {
 
     /// What the file at `path` is.
     fn meta_of(&self, file: &SimFile, path: &Path) -> Meta {
-        let disk = lock(&self.state).disk(path);
-        meta_of(file, disk.map_or(0, |disk| disk as u64 + 2))
+        let state = lock(&self.state);
+        let device = match state.disk(path) {
+            Some(_) => state.device(path),
+            None => 0,
+        };
+        drop(state);
+        meta_of(file, device)
     }
 
     /// Writes `from` at `offset` of the file at `path`, as far as there is space.
@@ -389,6 +405,11 @@ impl State {
     fn disk(&self, path: &Path) -> Option<usize> {
         let mut disks = self.disks.iter();
         disks.position(|(folder, _)| path.starts_with(folder))
+    }
+
+    /// The number of the file system that `path` lies on.
+    fn device(&self, path: &Path) -> u64 {
+        self.disk(path).map_or(1, |disk| disk as u64 + 2)
     }
 
     fn add(&mut self, path: &Path) -> Arc<SimFile> {
@@ -589,7 +610,7 @@ impl Os for Sim {
                 kind: Kind::Directory,
                 bytes: 0,
                 changed_ns: 0,
-                identity: (state.disk(path).map_or(1, |disk| disk as u64 + 2), 0),
+                identity: (state.device(path), 0),
                 mode: 0o755,
                 owner: (0, 0),
             });
@@ -724,10 +745,16 @@ impl Os for Sim {
         let state = lock(&self.state);
         let disk = state.disk(path);
         Ok(FileSystem {
-            id: disk.map_or(1, |disk| disk as u64 + 2),
+            id: state.device(path),
             bytes_total: disk.map_or(state.space_bytes, |disk| state.disks[disk].1),
             device: "sim".into(),
         })
+    }
+
+    fn disks(&self, device: u64) -> Vec<u64> {
+        let state = lock(&self.state);
+        let part = state.partitions.iter().find(|part| part.0 == device);
+        vec![part.map_or(device, |part| part.1)]
     }
 
     fn in_memory(&self, _path: &Path) -> bool {

@@ -18,7 +18,8 @@ use crate::cgroup::{self, field};
 use crate::facts::{
     Balloon, Card, Fact, FirstTouch, Governor, Limit, MachineFacts, MemoryFacts, Node, Swap,
 };
-use crate::{Host, RingKind, Table};
+use crate::os::Machine;
+use crate::{Host, RingKind, Table, disks, machine};
 
 /// Memory touched to learn what touching costs.
 const TOUCH_BYTES: usize = 64 << 20;
@@ -83,6 +84,18 @@ impl Survey {
         }
     }
 
+    /// What a plan takes from it, as [`crate::Os::machine`] tells of the machine this runs on.
+    #[must_use]
+    pub fn offered(&self) -> Machine {
+        machine::offered(&self.root)
+    }
+
+    /// The disks under a file system, as [`crate::Os::disks`] tells of the machine this runs on.
+    #[must_use]
+    pub fn disks(&self, device: u64) -> Vec<u64> {
+        disks::under(&self.root, device)
+    }
+
     /// Memory, and what the kernel does with it.
     #[must_use]
     pub fn memory(&self) -> MemoryFacts {
@@ -95,6 +108,7 @@ impl Survey {
             }
         };
         let available = kib("MemAvailable:");
+        let groups = cgroup::memory(&self.root);
         let thp = "sys/kernel/mm/transparent_hugepage";
         MemoryFacts {
             bytes_total: kib("MemTotal:"),
@@ -103,10 +117,8 @@ impl Survey {
                 false => Err(NOT_TRIED.to_owned()),
             },
             bytes_available: available,
-            group: self
-                .text("proc/self/cgroup")
-                .map(|_| cgroup::memory(&self.root)),
-            group_bytes_high: cgroup::memory_high(&self.root),
+            group: self.text("proc/self/cgroup").map(|_| groups.hard),
+            group_high: groups.high,
             swaps: self.swaps(),
             swappiness: self.number("proc/sys/vm/swappiness"),
             huge_pages: self.chosen(&format!("{thp}/enabled")),

@@ -197,7 +197,6 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
     let row = Walk {
         os,
         stop,
-        progress,
         plan: &plan,
         sources: &sources,
         pool: &pool,
@@ -213,7 +212,10 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         header_lines: job.header_lines,
         header: job.columns.as_ref().and_then(Columns::header),
     }
-    .run(Row::new(is_the_benchmarks(&plan.order)))?;
+    .run(
+        Row::new(is_the_benchmarks(&plan.order)),
+        &mut Meter::start(os, &[Stage::Read]).telling(progress),
+    )?;
     if let Some(progress) = progress {
         progress.enter(Phase::Done, os);
     }
@@ -273,7 +275,6 @@ fn plan(check: &Check, os: &dyn Os) -> Result<Plan> {
 struct Walk<'a> {
     os: &'a dyn Os,
     stop: &'a Stop,
-    progress: Option<&'a Progress>,
     plan: &'a Plan,
     sources: &'a [Source],
     pool: &'a Pool,
@@ -310,8 +311,9 @@ struct Work<'a> {
 }
 
 impl Walk<'_> {
-    /// Reads everything, which comes behind what is in `row`. All threads have ended when it returns.
-    fn run(&self, row: Row) -> Result<Row> {
+    /// Reads everything, which comes behind what is in `row`, by the watch of `meter`. All threads have ended when it
+    /// returns.
+    fn run(&self, row: Row, meter: &mut Meter<'_>) -> Result<Row> {
         let Self { os, stop, plan, .. } = *self;
         let mut longs: Box<dyn Longs> = match self.head_bytes {
             None => Box::new(WholeLongs::new(plan.record_bytes_max, stop)?),
@@ -368,8 +370,7 @@ impl Walk<'_> {
                 watcher: None,
                 longs: &mut *longs,
             };
-            let mut meter = Meter::start(os, &[Stage::Read]).telling(self.progress);
-            match read(reader, &mut meter) {
+            match read(reader, meter) {
                 Ok(totals) => lock(&work.row).header = totals.header,
                 Err(error) => stop.fail((self.told)(error)),
             }

@@ -189,6 +189,41 @@ pub fn measure(
     check_settings(bench)?;
     let mut folders = look_at(bench, os)?;
     let file_bytes = room(bench, os, &folders)?;
+    let rows = measure_all(bench, os, stop, (&mut folders, file_bytes), told);
+    let rows = rows.map_err(|error| told_if_full(error, file_bytes))?;
+    Ok(DiskReport {
+        version: 1,
+        measured_s: bench.measured_s,
+        back_end: os.name().to_owned(),
+        file_bytes,
+        round_count: bench.round_count,
+        window_ns: bench.window_ns,
+        rows,
+        folders,
+    })
+}
+
+/// There was room at first, so somebody else took it: tells how much is needed.
+fn told_if_full(error: Error, file_bytes: u64) -> Error {
+    if error.kind != ErrorKind::Space || error.hint.is_some() {
+        return error;
+    }
+    let bytes = text::bytes(file_bytes);
+    error.hint(format!(
+        "There was room for two files of {bytes} when the measurement began, and there is no longer. Free some \
+         space, or measure with smaller files."
+    ))
+}
+
+/// Lays the files out and measures every setting. Answers all rows, and notes of each folder whether it takes direct
+/// I/O.
+fn measure_all(
+    bench: &DiskBench,
+    os: &dyn Os,
+    stop: &Stop,
+    (folders, file_bytes): (&mut [Folder], u64),
+    told: &mut dyn FnMut(usize, usize),
+) -> Result<Vec<Row>> {
     let cases = cases(folders.len());
     let steps = bench.folders.len() + bench.round_count * bench.settings.len() * cases.len();
     let mut done = 0;
@@ -244,16 +279,7 @@ pub fn measure(
                 write_bytes_per_s: Spread::of(written),
             })
         });
-    Ok(DiskReport {
-        version: 1,
-        measured_s: bench.measured_s,
-        back_end: os.name().to_owned(),
-        file_bytes,
-        round_count: bench.round_count,
-        window_ns: bench.window_ns,
-        rows: rows.collect(),
-        folders,
-    })
+    Ok(rows.collect())
 }
 
 /// Which folders are read and which are written at the same time.

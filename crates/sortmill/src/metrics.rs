@@ -31,6 +31,8 @@ pub enum Stage {
     Pack,
     /// Batch to temporary file.
     Spill,
+    /// Temporary blocks out of the way of the output, to behind it.
+    Relocate,
     /// Partition to memory.
     Load,
     /// Compressed block to block.
@@ -48,7 +50,7 @@ pub enum Stage {
 }
 
 /// All stages, in order.
-pub const STAGES: [Stage; 16] = [
+pub const STAGES: [Stage; 17] = [
     Stage::Decompress,
     Stage::Read,
     Stage::Cut,
@@ -58,6 +60,7 @@ pub const STAGES: [Stage; 16] = [
     Stage::Receive,
     Stage::Pack,
     Stage::Spill,
+    Stage::Relocate,
     Stage::Load,
     Stage::Unpack,
     Stage::Sort,
@@ -81,6 +84,7 @@ impl Stage {
             Self::Receive => "receive",
             Self::Pack => "pack",
             Self::Spill => "spill",
+            Self::Relocate => "relocate",
             Self::Load => "load",
             Self::Unpack => "unpack",
             Self::Sort => "sort",
@@ -100,7 +104,7 @@ impl Stage {
             Self::Sort | Self::Merge | Self::Reduce => true,
             Self::Decompress | Self::Compress | Self::Unpack => true,
             Self::Read | Self::Send | Self::Receive | Self::Pack | Self::Spill => false,
-            Self::Load | Self::Write => false,
+            Self::Relocate | Self::Load | Self::Write => false,
         }
     }
 }
@@ -289,24 +293,24 @@ impl<'a> Meter<'a> {
 
     /// Draws what it sees on `track` too.
     #[must_use]
-    pub fn drawn_on(self, track: Option<Track>) -> Self {
-        Self { track, ..self }
+    pub fn drawn_on(mut self, track: Option<Track>) -> Self {
+        self.track = track;
+        self
     }
 
     /// Tells `progress` of the bytes that are moved.
     #[must_use]
-    pub fn telling(self, progress: Option<&'a Progress>) -> Self {
-        Self { progress, ..self }
+    pub fn telling(mut self, progress: Option<&'a Progress>) -> Self {
+        self.progress = progress;
+        self
     }
 
     /// The watch of a thread that helps this one with `stage`, and is told of and drawn as this one is.
     #[must_use]
     pub fn beside(&self, name: &str, stage: Stage) -> Self {
-        Self {
-            track: self.track.as_ref().map(|track| track.beside(name)),
-            progress: self.progress,
-            ..Self::start(self.os, &[stage])
-        }
+        Self::start(self.os, &[stage])
+            .drawn_on(self.track.as_ref().map(|track| track.beside(name)))
+            .telling(self.progress)
     }
 
     /// Attributes the time since the last lap. Answers how many nanoseconds that was.
@@ -379,12 +383,21 @@ impl<'a> Meter<'a> {
 
     /// Ends the watch: what it counted, and when it ended.
     #[must_use]
-    pub fn finish(self, stage: Stage) -> Finished {
+    pub fn finish(mut self, stage: Stage) -> Finished {
         Finished {
             metrics: self.metrics,
             stage,
             end_ns: self.lap_ns,
-            track: self.track,
+            track: self.track.take(),
+        }
+    }
+}
+
+impl Drop for Meter<'_> {
+    /// A thread that failed or panicked was doing something.
+    fn drop(&mut self) {
+        if let Some(track) = &mut self.track {
+            track.cut_short(self.lap_ns, self.os.now_ns());
         }
     }
 }
@@ -405,7 +418,6 @@ impl Finished {
         self.metrics.stage_mut(self.stage).finished_ns += end_ns - self.end_ns;
         if let Some(mut track) = self.track {
             track.lap(self.stage, State::Finished, self.end_ns, end_ns);
-            track.hand_over();
         }
         self.metrics
     }

@@ -36,7 +36,7 @@ pub struct Spot {
 pub struct TempFolder {
     /// Its name.
     pub path: PathBuf,
-    /// How many of a job's folders lie on its file system, it among them: they share what is in flight there.
+    /// How many of a job's folders lie on its disk, it among them: they share its speed, and what is in flight there.
     pub neighbor_count: usize,
     /// Bytes that fit there; `None` where that is not looked at.
     pub room_bytes: Option<u64>,

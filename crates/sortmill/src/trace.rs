@@ -5,12 +5,17 @@
 //! track's resolution, those of one kind are gathered into one slice until together they are as long; where
 //! the memory is full, the resolution is doubled and what was drawn is gathered again. So nothing is ever
 //! left out, times add up, and a longer job has a coarser picture.
+//!
+//! A track becomes part of the picture when it is dropped, however its thread ended, and so does a phase. So the
+//! picture of a job that failed, was stopped or panicked shows everything up to there.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use sortmill_io::Os;
 use sortmill_io::sync::{Mutex, lock};
 
+use crate::error::Error;
 use crate::metrics::{STAGES, STATES, Stage, State};
 use crate::text;
 
@@ -20,15 +25,17 @@ pub struct Trace {
     tracks: Mutex<Vec<Track>>,
     /// What the job as a whole did: name, begin, end.
     phases: Mutex<Vec<(&'static str, u64, u64)>>,
+    /// When the job failed, if it did, and why.
+    failed: Mutex<Option<(u64, String)>>,
 }
 
 /// All tracks of a job together hold no more.
 pub const TRACE_BYTES_MAX: usize = 16 << 20;
 
 impl Trace {
-    /// Adds a part of the job as a whole, from one nanosecond of the job's clock to another.
-    pub fn phase(&self, name: &'static str, from_ns: u64, to_ns: u64) {
-        lock(&self.phases).push((name, from_ns, to_ns));
+    /// The job has failed because of `error`.
+    pub fn fail(&self, error: &Error, os: &dyn Os) {
+        *lock(&self.failed) = Some((os.now_ns(), error.to_string()));
     }
 
     /// A track for a thread, one of `count` of this job.
@@ -37,16 +44,7 @@ impl Trace {
         let bytes = TRACE_BYTES_MAX / count.max(1);
         let slices_max = (bytes * 3 / 4 / size_of::<Slice>()).clamp(256, 1 << 16);
         let samples_max = (bytes / 4 / size_of::<Sample>()).clamp(256, 1 << 14);
-        Track {
-            trace: Arc::clone(self),
-            name: name.to_owned(),
-            slices: Vec::with_capacity(slices_max),
-            resolution_ns: RESOLUTION_NS,
-            gathered: Gathered::default(),
-            samples: Vec::with_capacity(samples_max),
-            sample_resolution_ns: RESOLUTION_NS,
-            now: Sample::default(),
-        }
+        Track::new(Arc::clone(self), name, (slices_max, samples_max))
     }
 
     /// Writes the picture of a job that has ended. Microseconds count from its start.
@@ -54,8 +52,11 @@ impl Trace {
     /// # Errors
     /// What `out` answers.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let phases = lock(&self.phases);
+        let mut phases = lock(&self.phases).clone();
+        // What lies within another behind it.
+        phases.sort_by_key(|&(_, from, to)| (from, u64::MAX - to));
         let tracks = lock(&self.tracks);
+        let failed = lock(&self.failed);
         let began_ns = phases.iter().map(|phase| phase.1).min().unwrap_or(0);
         let micros = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
         let at = |ns: u64| micros(ns.saturating_sub(began_ns));
@@ -84,12 +85,21 @@ impl Trace {
                  ,\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{tid},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{tid}}}}}"
             )?;
         }
-        for &(name, from, to) in phases.iter() {
+        for &(name, from, to) in &phases {
             write!(
                 out,
                 ",\n{{\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":{},\"dur\":{},\"name\":\"{name}\"}}",
                 at(from),
                 micros(to - from)
+            )?;
+        }
+        if let Some((at_ns, why)) = &*failed {
+            let why = serde_json::to_string(why).expect("text is text");
+            write!(
+                out,
+                ",\n{{\"ph\":\"i\",\"s\":\"g\",\"pid\":1,\"tid\":0,\"ts\":{},\"name\":\"failed\",\
+                 \"args\":{{\"error\":{why}}}}}",
+                at(*at_ns)
             )?;
         }
         for (index, track) in tracks.iter().enumerate() {
@@ -102,6 +112,14 @@ impl Trace {
                      \"cat\":\"{state}\"}}",
                     at(slice.begin_ns),
                     micros(slice.end_ns - slice.begin_ns)
+                )?;
+            }
+            if let Some((from, to)) = track.cut_short {
+                write!(
+                    out,
+                    ",\n{{\"ph\":\"X\",\"pid\":1,\"tid\":{tid},\"ts\":{},\"dur\":{},\"name\":\"cut short\"}}",
+                    at(from),
+                    micros(to - from)
                 )?;
             }
             for sample in &track.samples {
@@ -123,9 +141,11 @@ impl Trace {
     }
 }
 
-/// What one thread did. The thread owns it until it hands it over.
+/// What one thread did. The thread owns it; dropped, it becomes part of the picture.
+#[derive(Default)]
 pub struct Track {
-    trace: Arc<Trace>,
+    /// The picture, until this is a part of it.
+    trace: Option<Arc<Trace>>,
     name: String,
     slices: Vec<Slice>,
     resolution_ns: u64,
@@ -134,25 +154,38 @@ pub struct Track {
     samples: Vec<Sample>,
     sample_resolution_ns: u64,
     now: Sample,
+    /// From when to when the thread did what the end of the job, or its own, kept it from naming.
+    cut_short: Option<(u64, u64)>,
 }
 
 /// Shorter laps are gathered to begin with.
 const RESOLUTION_NS: u64 = 100_000;
 
 impl Track {
+    fn new(trace: Arc<Trace>, name: &str, (slices_max, samples_max): (usize, usize)) -> Self {
+        Self {
+            trace: Some(trace),
+            name: name.to_owned(),
+            slices: Vec::with_capacity(slices_max),
+            resolution_ns: RESOLUTION_NS,
+            gathered: Gathered::default(),
+            samples: Vec::with_capacity(samples_max),
+            sample_resolution_ns: RESOLUTION_NS,
+            now: Sample::default(),
+            cut_short: None,
+        }
+    }
+
     /// A track for a thread that helps this one, with less room: it does one thing.
     #[must_use]
     pub fn beside(&self, name: &str) -> Self {
-        Self {
-            trace: Arc::clone(&self.trace),
-            name: name.to_owned(),
-            slices: Vec::with_capacity((self.slices.capacity() / 8).max(256)),
-            resolution_ns: RESOLUTION_NS,
-            gathered: Gathered::default(),
-            samples: Vec::with_capacity((self.samples.capacity() / 8).max(256)),
-            sample_resolution_ns: RESOLUTION_NS,
-            now: Sample::default(),
-        }
+        let trace = self.trace.as_ref().expect("its thread still has it");
+        let share = |capacity: usize| (capacity / 8).max(256);
+        let room = (
+            share(self.slices.capacity()),
+            share(self.samples.capacity()),
+        );
+        Self::new(Arc::clone(trace), name, room)
     }
 
     /// Draws a lap, which begins where the last one ended.
@@ -238,12 +271,53 @@ impl Track {
         }
     }
 
-    /// The thread has ended: its track becomes part of the picture.
-    pub fn hand_over(mut self) {
-        let slices = &mut self.slices;
-        self.gathered.flush(&mut |slice| slices.push(slice));
-        let trace = Arc::clone(&self.trace);
-        lock(&trace.tracks).push(self);
+    /// The thread ends in the midst of something that it began at `from_ns`.
+    pub fn cut_short(&mut self, from_ns: u64, to_ns: u64) {
+        self.cut_short = Some((from_ns, to_ns)).filter(|_| to_ns > from_ns);
+    }
+}
+
+impl Drop for Track {
+    /// The thread has ended, well or not: its track becomes part of the picture.
+    fn drop(&mut self) {
+        if let Some(trace) = self.trace.take() {
+            let slices = &mut self.slices;
+            self.gathered.flush(&mut |slice| slices.push(slice));
+            lock(&trace.tracks).push(std::mem::take(self));
+        }
+    }
+}
+
+/// A part of the job as a whole that has begun. Dropped, it becomes part of the picture, if there is one.
+pub struct Begun<'a> {
+    trace: Option<&'a Trace>,
+    os: &'a dyn Os,
+    name: &'static str,
+    from_ns: u64,
+}
+
+impl<'a> Begun<'a> {
+    /// The part `name` begins now.
+    #[must_use]
+    pub fn now(name: &'static str, trace: Option<&'a Arc<Trace>>, os: &'a dyn Os) -> Self {
+        Self {
+            trace: trace.map(|trace| &**trace),
+            os,
+            name,
+            from_ns: os.now_ns(),
+        }
+    }
+
+    /// It has ended.
+    pub fn end(self) {}
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if let Some(trace) = self.trace {
+            let to_ns = self.os.now_ns();
+            lock(&trace.phases).push((self.name, self.from_ns, to_ns));
+        }
     }
 }
 
@@ -384,8 +458,9 @@ mod tests {
             wanted[index % 2] += ns;
             at_ns += ns;
         }
-        track.hand_over();
+        drop(track);
         let track = lock(&trace.tracks).pop().unwrap();
+        assert_eq!(Arc::strong_count(&trace), 1, "nothing keeps itself alive");
         assert_eq!(
             track.slices.capacity(),
             capacity,

@@ -140,7 +140,7 @@ pub struct End {
     pub name: String,
     /// Read or written in order, at somebody else's pace.
     pub is_stream: bool,
-    /// The file system it lies on, if it is one.
+    /// The disk it lies on, or the file system over several, if it is one.
     pub device: Option<u64>,
 }
 

@@ -1,8 +1,10 @@
 //! `sortmill bench disk`, as its users meet it.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::sort::space::Small;
 use crate::sort::{caught, finish, names_with, run_badly, run_well, signal, stderr, until, words};
 use crate::{PROGRAM, Scratch};
 
@@ -185,6 +187,32 @@ fn a_stopped_measurement_leaves_nothing() {
         );
         nothing_in(&scratch.path("one"));
     }
+}
+
+/// The room for the next file goes to somebody else.
+#[test]
+fn a_disk_that_fills_up_ends_it() {
+    let Some(small) = Small::new("bench-full", "tmpfs", 32) else {
+        return;
+    };
+    let flags = "--seconds 0.02 --rounds 1000 --bytes 8MiB --block 1MiB --depth 2";
+    let line = format!("bench disk {{}}small {flags}");
+    let mut child = sortmill(&small.scratch, &line).spawn().unwrap();
+    until("the second file", || {
+        (small.names().len() == 2).then_some(())
+    });
+    let mut filler = std::fs::File::create(small.folder.join("filler")).unwrap();
+    until("the end", || {
+        while filler.write(&[1; 1 << 16]).is_ok() {}
+        child.try_wait().unwrap()
+    });
+    let output = finish(child);
+    let said = stderr(&output);
+    println!("{said}");
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    assert!(said.contains("room for two files of 8.0 MiB"), "{said}");
+    assert_eq!(small.names(), ["filler"]);
 }
 
 #[test]

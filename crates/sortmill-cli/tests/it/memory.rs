@@ -302,6 +302,37 @@ fn few_huge_lines() {
     });
 }
 
+/// Input in order goes through memory in rounds: two rising pieces, some of whose lines are of megabytes.
+#[test]
+fn input_in_order() {
+    let input = |file: &mut dyn Write| {
+        let (mut state, mut rest) = (7, vec![0; 3_000_000]);
+        random(&mut state, &mut rest);
+        rest.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
+        for number in 0..1_500_000_u64 {
+            let bytes = match number % 50_000 {
+                0 => 1_000_000 + number as usize,
+                _ => 20 + (number % 160) as usize,
+            };
+            let key = number % 750_000 * 2 + number / 750_000;
+            write!(file, "{key:08} ").unwrap();
+            file.write_all(&rest[..bytes]).unwrap();
+            file.write_all(b"\n").unwrap();
+        }
+    };
+    check_right("order", 64 * MIB, "--verify", &[FILE], input, |scratch| {
+        let report = std::fs::read_to_string(scratch.path("report")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        println!("{} {}", report["order"], report["bytes"]);
+        assert_eq!(report["order"]["pieces"], 2);
+        assert_eq!(report["order"]["is_one_pass"], true);
+        let folder = scratch.path.display();
+        let line = format!("LC_ALL=C sort -S 100M -T {folder} {folder}/in | cmp - {folder}/out");
+        let output = Command::new("bash").args(["-c", &line]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    });
+}
+
 /// Bytes of any value, zeros among them, but no newline: one pseudorandom MiB again and again.
 fn letters(state: &mut u64) -> Vec<u8> {
     let mut letters = vec![0; 1 << 20];

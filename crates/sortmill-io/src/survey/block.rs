@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Survey;
 use crate::cgroup;
+use crate::disks::{slaves, whole};
 use crate::facts::{Device, DeviceKind, Disk, Fact, Loop, Mount, Raid};
 
 /// Devices made of devices are followed so far down.
@@ -40,15 +41,9 @@ impl Survey {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let number = text(&folder, "dev").unwrap_or_default();
         let (read_bytes_per_s_max, write_bytes_per_s_max) = cgroup::disk_rates(&self.root, &number);
-        let mut slaves: Vec<PathBuf> = fs::read_dir(folder.join("slaves"))
+        let parts = slaves(&folder)
             .into_iter()
-            .flatten()
-            .filter_map(|entry| fs::canonicalize(entry.ok()?.path()).ok())
             .filter(|_| depth < DEPTH_MAX)
-            .collect();
-        slaves.sort();
-        let parts = slaves
-            .into_iter()
             .map(|slave| self.device(whole(slave), depth + 1))
             .collect();
         Device {
@@ -107,14 +102,6 @@ impl Survey {
             .ancestors()
             .take_while(|above| above.starts_with(&self.root))
             .find_map(known)
-    }
-}
-
-/// The disk that a partition is a part of.
-fn whole(folder: PathBuf) -> PathBuf {
-    match (folder.join("partition").exists(), folder.parent()) {
-        (true, Some(disk)) => disk.to_owned(),
-        _ => folder,
     }
 }
 

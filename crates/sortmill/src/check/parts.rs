@@ -15,6 +15,7 @@ use super::{Check, Walk, plan};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::manifest::{Manifest, Part};
+use crate::metrics::{Meter, Stage};
 use crate::queue::Stop;
 use crate::run::Shared;
 use crate::stage::read::Source;
@@ -94,7 +95,6 @@ pub fn check_parts(
             fingerprint_key: manifest.fingerprint_key,
             checksum: true,
             first_only: false,
-            progress: None,
             told: &|error| Error {
                 hint: None,
                 ..error
@@ -103,7 +103,7 @@ pub fn check_parts(
             header_lines: 0,
             header: None,
         }
-        .run(row)?;
+        .run(row, &mut Meter::start(os, &[Stage::Read]))?;
         for (part, own) in sound.iter().zip(row.inputs.iter().flatten()) {
             faults.extend(differs(part, own).map(|fault| format!("{}: {fault}", part.name)));
         }
@@ -184,6 +184,8 @@ pub fn verify_parts(
 ) -> Result<()> {
     let Shared { os, plan, stop, .. } = *shared;
     let mut row = Row::default();
+    let _begun = shared.begun("verify");
+    let mut meter = shared.meter("verify", &[Stage::Read], os.now_ns());
     for parts in manifest.parts.chunks(OPEN_COUNT) {
         let name = |at: usize| -> PathBuf { target.join(&parts[at].name) };
         let mut sources = Vec::new();
@@ -201,13 +203,12 @@ pub fn verify_parts(
             fingerprint_key: shared.number,
             checksum: false,
             first_only: false,
-            progress: shared.job.progress.as_deref(),
             told: &|error| told_of_output(error, target),
             head_bytes: verified_head_bytes(plan),
             header_lines: 0,
             header: None,
         }
-        .run(row)?;
+        .run(row, &mut meter)?;
         for (at, own) in row.inputs.iter().flatten().enumerate() {
             if let Some(fault) = differs(&parts[at], own) {
                 return Err(came_back_wrong(&fault, &name(at)));
@@ -218,5 +219,6 @@ pub fn verify_parts(
             return Err(came_back_wrong(what, &name(found.input)).offset(found.offset));
         }
     }
+    drop(meter.finish(Stage::Read));
     Ok(())
 }

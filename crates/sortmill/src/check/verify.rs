@@ -14,6 +14,7 @@ use super::row::Row;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::{Job, Output};
+use crate::metrics::Stage;
 use crate::plan::Plan;
 use crate::run::Shared;
 use crate::stage::read::Source;
@@ -49,6 +50,8 @@ pub fn verify(
     let failed = |error: std::io::Error| Error::io(DOING, name, &error);
     let file = os.open(path, Access::Direct).map_err(failed)?;
     let meta = os.meta(&file).map_err(failed)?;
+    let _begun = shared.begun("verify");
+    let mut meter = shared.meter("verify", &[Stage::Read], os.now_ns());
     let sources = [Source {
         file: Arc::new(file),
         meta,
@@ -58,7 +61,6 @@ pub fn verify(
     let row = Walk {
         os,
         stop: shared.stop,
-        progress: shared.job.progress.as_deref(),
         plan,
         sources: &sources,
         pool: &shared.chunk_pool,
@@ -71,7 +73,8 @@ pub fn verify(
         header_lines: plan.order.whole_records(header).unwrap_or(0),
         header: None,
     }
-    .run(Row::default())?;
+    .run(Row::default(), &mut meter)?;
+    drop(meter.finish(Stage::Read));
     if row.header != header {
         return Err(came_back_wrong("its first lines differ", name).offset(0));
     }

@@ -61,11 +61,12 @@ fn group(facts: &MemoryFacts) -> Finding {
     let total = facts.bytes_total.as_ref().copied().unwrap_or(u64::MAX);
     let limited = group.as_ref().filter(|group| group.bytes_limit < total);
     let high = facts
-        .group_bytes_high
-        .filter(|&high| high < limited.map_or(total, |group| group.bytes_limit));
+        .group_high
+        .as_ref()
+        .filter(|high| high.bytes_limit < limited.map_or(total, |group| group.bytes_limit));
     match (limited, high) {
         (None, None) => Finding::good(ABOUT, "no limit"),
-        (group, Some(high)) => throttled(ABOUT, group, high),
+        (group, Some(high)) => slowed_above(ABOUT, group, high),
         (Some(group), None) => limited_to(ABOUT, group),
     }
 }
@@ -92,14 +93,26 @@ fn limited_to(about: &'static str, group: &MemoryGroup) -> Finding {
     Finding::good(about, found)
 }
 
-fn throttled(about: &'static str, group: Option<&MemoryGroup>, high: u64) -> Finding {
+fn slowed_above(about: &'static str, group: Option<&MemoryGroup>, high: &MemoryGroup) -> Finding {
     let limit = group.map_or("no limit".to_owned(), |group| {
         format!("limit {}", text::bytes(group.bytes_limit))
     });
-    Finding::better(about, format!("{limit}, slowed down above {}", text::bytes(high)))
-        .means("Above memory.high the kernel makes a process wait rather than kills it; Sortmill does not look at it when it chooses its memory.")
-        .advice("Give --memory well below it.")
-        .command(format!("sortmill sort --memory {}MiB ...", high / 2 / MIB))
+    let left = high.bytes_limit.saturating_sub(high.bytes_used);
+    let found = format!(
+        "{limit}, slowed down above {}, {} left below it ({})",
+        text::bytes(high.bytes_limit),
+        text::bytes(left),
+        high.folder.display()
+    );
+    if left < AVAILABLE_BYTES_MIN || left < high.bytes_limit / 4 {
+        return Finding::better(about, found)
+            .means(
+                "Above memory.high the kernel makes a process wait rather than kills it. A job takes half of what \
+                 is left below unless told otherwise.",
+            )
+            .advice("Raise memory.high, or end what else runs in this group.");
+    }
+    Finding::good(about, found)
 }
 
 fn swap(facts: &MemoryFacts) -> Finding {

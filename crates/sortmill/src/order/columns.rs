@@ -2,7 +2,8 @@
 //! behind the other.
 //!
 //! A value tells where it ends, and of one where larger comes first all bits are turned; what stands for none, null, is
-//! never turned. Records whose keys are equal stay as the input has them, so nothing comes behind the last one.
+//! never turned. Two quotes within a value stay two, which changes no order ([`super::separated`]). Records whose keys
+//! are equal stay as the input has them, so nothing comes behind the last one.
 //!
 //! | values | null, first or last | otherwise |
 //! |---|---|---|
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::encoded::Encoded;
 use super::exact::Exact;
 use super::json::{self, Step};
-use super::separated::{Separated, Text, undoubled, without_return};
+use super::separated::{Separated, without_return};
 use super::text::{self, Counting};
 use super::window::Window;
 use super::wrong::{Wrong, shown};
@@ -163,9 +164,7 @@ impl Encoded for ColumnKeys {
                     quote: *quote,
                 };
                 for key in keys {
-                    let value = separated
-                        .value(record, key.place)
-                        .unwrap_or(Text::Plain(&[]));
+                    let value = separated.value(record, key.place).unwrap_or_default();
                     key.encode(value, self.nulls, window);
                     if window.is_full() {
                         return;
@@ -197,21 +196,18 @@ impl Key<usize> {
         if self.compare != Compare::Number || value.is_empty() {
             return Ok(());
         }
-        let is_number = match value {
-            Text::Plain(bytes) => Exact::read(bytes).is_some(),
-            Text::Doubled(..) => false,
-        };
-        if is_number {
+        // Whatever stands for a quote: two of it are no part of a number.
+        let has_quote = separated.quote.is_some_and(|quote| value.contains(&quote));
+        if !has_quote && Exact::read(value).is_some() {
             return Ok(());
         }
-        let (Text::Plain(bytes) | Text::Doubled(bytes, _)) = value;
-        let at = offset_in(record, bytes);
-        let cause = format!("column {} is no number: {}", self.place + 1, shown(bytes));
+        let at = offset_in(record, value);
+        let cause = format!("column {} is no number: {}", self.place + 1, shown(value));
         Err(Wrong::new(at, cause))
     }
 
     #[inline]
-    fn encode(&self, value: Text<'_>, nulls: Nulls, window: &mut Window<'_>) {
+    fn encode(&self, value: &[u8], nulls: Nulls, window: &mut Window<'_>) {
         match self.compare {
             Compare::Value | Compare::Text => self.encode_text(value, nulls, window),
             Compare::Number if value.is_empty() => window.push_all(match nulls {
@@ -219,19 +215,15 @@ impl Key<usize> {
                 Nulls::Last => &[0xff, 0xff],
             }),
             Compare::Number => {
-                let number = match value {
-                    Text::Plain(bytes) => Exact::read(bytes),
-                    Text::Doubled(..) => None,
-                };
                 window.turn(self.reversed);
-                number.unwrap_or(Exact::Nan).encode(window);
+                Exact::read(value).unwrap_or(Exact::Nan).encode(window);
                 window.turn(self.reversed);
             }
         }
     }
 
     #[inline]
-    fn encode_text(&self, value: Text<'_>, nulls: Nulls, window: &mut Window<'_>) {
+    fn encode_text(&self, value: &[u8], nulls: Nulls, window: &mut Window<'_>) {
         // An empty text comes before all others, or, turned, behind them.
         let comes_right = (nulls == Nulls::First) != self.reversed;
         match (comes_right, value.is_empty(), nulls) {
@@ -241,10 +233,7 @@ impl Key<usize> {
             (false, true, Nulls::Last) => return window.push(2),
         }
         window.turn(self.reversed);
-        match value {
-            Text::Plain(bytes) => text::encode(Counting::ALL, bytes, window),
-            Text::Doubled(bytes, quote) => text::encode_bytes(undoubled(bytes, quote), window),
-        }
+        text::encode(Counting::ALL, value, window);
         window.turn(self.reversed);
     }
 }

@@ -1,5 +1,11 @@
-//! Values parted by a delimiter: where each lies in a record, what it is without quotes, and whether quotes stand where
-//! they may.
+//! Values parted by a delimiter: where each lies in a record, within its quotes, and whether quotes stand where they
+//! may.
+//!
+//! Two quotes within a value stand for one, and stay two for whoever compares values. Doubling a byte wherever it is
+//! found changes no order: up to the first byte in which two values differ they are doubled alike, that byte is
+//! followed by itself at most, and where one value ends there the other goes on as it did. As a value with a quote in
+//! it cannot be written in another way, equal values are written alike, too. Only who shows a value, as a column's
+//! name, wants one quote.
 //!
 //! RFC 4180, strictly: a value stands between quotes as a whole or has none in it, and between quotes two of them are one.
 //! So a record ends at a newline with an even number of quotes before it, and nobody has to know more to cut records. Only
@@ -16,31 +22,6 @@ pub struct Separated {
     pub quote: Option<u8>,
 }
 
-/// A value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Text<'r> {
-    /// These bytes.
-    Plain(&'r [u8]),
-    /// These, of which two quotes are one.
-    Doubled(&'r [u8], u8),
-}
-
-impl Text<'_> {
-    /// Whether there is nothing.
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Self::Plain([]))
-    }
-}
-
-/// The bytes of a value in which two of `quote` are one.
-pub fn undoubled(bytes: &[u8], quote: u8) -> impl Iterator<Item = u8> {
-    let mut is_first = false;
-    bytes.iter().copied().filter(move |&byte| {
-        is_first = byte == quote && !is_first;
-        byte != quote || is_first
-    })
-}
-
 /// The record without a carriage return at its end, which belongs to the end of the line.
 #[inline]
 pub fn without_return(record: &[u8]) -> &[u8] {
@@ -50,7 +31,7 @@ pub fn without_return(record: &[u8]) -> &[u8] {
 impl Separated {
     /// Value `number` of a record, from 0; `None` if it has fewer.
     #[inline]
-    pub fn value<'r>(self, record: &'r [u8], number: usize) -> Option<Text<'r>> {
+    pub fn value(self, record: &[u8], number: usize) -> Option<&[u8]> {
         let mut rest = record;
         for _ in 0..number {
             let end = self.end(rest);
@@ -69,21 +50,25 @@ impl Separated {
         }
     }
 
-    /// The values of a record without its end, without their quotes.
+    /// What the values of a record without its end say: two quotes are one.
     ///
     /// # Errors
     /// As [`Separated::check`].
     pub fn texts(self, record: &[u8]) -> Result<Vec<Vec<u8>>, Wrong> {
         self.check(record)?;
-        let text = |value| match value {
-            Text::Plain(bytes) => bytes.to_vec(),
-            Text::Doubled(bytes, quote) => undoubled(bytes, quote).collect(),
+        let text = |value: &[u8]| {
+            let mut is_first = false;
+            let says = value.iter().copied().filter(|&byte| {
+                is_first = Some(byte) == self.quote && !is_first;
+                Some(byte) != self.quote || is_first
+            });
+            says.collect()
         };
         Ok(self.values(record).map(text).collect())
     }
 
     /// The values of a record.
-    pub fn values<'r>(self, record: &'r [u8]) -> impl Iterator<Item = Text<'r>> {
+    pub fn values(self, record: &[u8]) -> impl Iterator<Item = &[u8]> {
         let mut rest = Some(record);
         std::iter::from_fn(move || {
             let all = rest?;
@@ -106,17 +91,12 @@ impl Separated {
     }
 
     #[inline]
-    fn unquoted(self, value: &[u8]) -> Text<'_> {
-        let (Some(quote), Some((first, inner))) = (self.quote, value.split_first()) else {
-            return Text::Plain(value);
-        };
-        if *first != quote {
-            return Text::Plain(value);
-        }
-        let inner = inner.strip_suffix(&[quote]).unwrap_or(inner);
-        match memchr::memchr(quote, inner) {
-            None => Text::Plain(inner),
-            Some(_) => Text::Doubled(inner, quote),
+    fn unquoted(self, value: &[u8]) -> &[u8] {
+        match (self.quote, value) {
+            (Some(quote), [first, inner @ ..]) if *first == quote => {
+                inner.strip_suffix(&[quote]).unwrap_or(inner)
+            }
+            _ => value,
         }
     }
 
@@ -221,28 +201,58 @@ mod tests {
         quote: Some(b'"'),
     };
 
-    fn values(separated: Separated, record: &str) -> Vec<String> {
-        let text = |value: Text<'_>| {
-            let bytes: Vec<u8> = match value {
-                Text::Plain(bytes) => bytes.to_vec(),
-                Text::Doubled(bytes, quote) => undoubled(bytes, quote).collect(),
-            };
-            String::from_utf8(bytes).unwrap()
-        };
-        let all: Vec<String> = separated.values(record.as_bytes()).map(text).collect();
+    fn values(separated: Separated, record: &str) -> Vec<&str> {
+        let text = |value| str::from_utf8(value).unwrap();
+        let all: Vec<&str> = separated.values(record.as_bytes()).map(text).collect();
         for (number, value) in all.iter().enumerate() {
             let one = separated.value(record.as_bytes(), number);
-            assert_eq!(one.map(text).as_ref(), Some(value), "{record}");
+            assert_eq!(one.map(text), Some(*value), "{record}");
         }
         assert!(separated.value(record.as_bytes(), all.len()).is_none());
         all
     }
 
+    /// The values say what is `expected`, and lie in the record as that with quotes doubled.
     #[track_caller]
     fn check(record: &str, expected: &[&str]) {
-        assert_eq!(values(CSV, record), expected, "{record}");
+        let doubled: Vec<String> = expected
+            .iter()
+            .map(|text| text.replace('"', "\"\""))
+            .collect();
+        assert_eq!(values(CSV, record), doubled, "{record}");
+        let texts = CSV.texts(record.as_bytes()).unwrap();
+        let expected: Vec<&[u8]> = expected.iter().map(|text| text.as_bytes()).collect();
+        assert_eq!(texts, expected, "{record}");
         let count = CSV.check(record.as_bytes());
         assert_eq!(count.unwrap(), expected.len() as u64, "{record}");
+    }
+
+    /// All values of up to four bytes, from beside the quote and from where texts are escaped.
+    #[test]
+    fn a_doubled_quote_keeps_the_order() {
+        let letters = *b"\0\x01!\"#";
+        let mut all: Vec<Vec<u8>> = vec![Vec::new()];
+        let mut from = 0;
+        for _ in 0..4 {
+            let to = all.len();
+            for at in from..to {
+                all.extend(letters.map(|letter| [&all[at][..], &[letter]].concat()));
+            }
+            from = to;
+        }
+        let lies = |text: &Vec<u8>| {
+            let doubled = text
+                .iter()
+                .flat_map(|&byte| vec![byte; 1 + usize::from(byte == b'"')]);
+            let record: Vec<u8> = [b'"'].into_iter().chain(doubled).chain([b'"']).collect();
+            assert_eq!(CSV.texts(&record).unwrap(), [&text[..]]);
+            CSV.value(&record, 0).unwrap().to_vec()
+        };
+        all.sort();
+        let mut lying: Vec<Vec<u8>> = all.iter().map(lies).collect();
+        lying.dedup();
+        assert_eq!(lying.len(), 1 + 5 + 25 + 125 + 625);
+        assert!(lying.is_sorted());
     }
 
     #[test]

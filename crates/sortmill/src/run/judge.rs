@@ -3,7 +3,7 @@
 use sortmill_io::Os;
 use sortmill_io::os::{Kind, Usage};
 
-use super::room::device;
+use super::room::{device, disk};
 use super::{Shared, Where, probe};
 use crate::progress;
 use crate::report::Phase;
@@ -58,6 +58,7 @@ pub fn judge(done: &Done<'_>) -> Judged {
     }
     super::expected::enter(done.shared.job, progress::Phase::Probe, os);
     let (began_ns, before) = (os.now_ns(), os.usage());
+    let _begun = done.shared.begun("probe");
     probe::probe(done, &mut verdicts);
     let after = os.usage();
     Judged {
@@ -92,7 +93,7 @@ fn temp(os: &dyn Os, temps: &Temps<'_>) -> End {
         .bases()
         .map(|base| base.display().to_string())
         .collect();
-    let mut devices = temps.bases().map(|base| device(os, base));
+    let mut devices = temps.bases().map(|base| Some(disk(os, device(os, base)?)));
     let first = devices.next().flatten();
     End {
         name: names.join(" and "),
@@ -108,8 +109,12 @@ fn input(os: &dyn Os, sources: &[Source]) -> End {
         .filter_map(|source| os.meta(&source.file).ok())
         .collect();
     let is_stream = metas.iter().any(|meta| meta.kind == Kind::Stream);
-    let device = metas.first().map(|meta| meta.identity.0);
-    let one_device = metas.iter().all(|meta| Some(meta.identity.0) == device);
+    let mut devices: Vec<u64> = metas.iter().map(|meta| meta.identity.0).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let mut disks = devices.into_iter().map(|device| disk(os, device));
+    let first_disk = disks.next();
+    let one_disk = disks.all(|other| Some(other) == first_disk);
     let first = sources.first().map_or_else(String::new, |source| {
         stream_name(&source.file.path, "input")
     });
@@ -119,7 +124,7 @@ fn input(os: &dyn Os, sources: &[Source]) -> End {
             count => format!("{first} and {} more", count - 1),
         },
         is_stream,
-        device: device.filter(|_| one_device && !is_stream),
+        device: first_disk.filter(|_| one_disk && !is_stream),
     }
 }
 
@@ -140,7 +145,7 @@ fn output(os: &dyn Os, done: &Done<'_>) -> End {
     End {
         name,
         is_stream: meta.as_ref().is_some_and(|meta| meta.kind == Kind::Stream),
-        device: meta.map(|meta| meta.identity.0),
+        device: meta.map(|meta| disk(os, meta.identity.0)),
     }
 }
 

@@ -118,6 +118,7 @@ pub fn merge_inputs(
     target: Option<&Target>,
 ) -> Result<Way> {
     let before = Took::now(shared);
+    let _begun = shared.begun("merge");
     let merging = shared.plan.merging.as_ref().expect("the plan of a merge");
     let target = target.expect("a merge writes");
     let mut rows: Vec<Row<'_>> = sources.iter().filter_map(row_of).collect();
@@ -135,7 +136,7 @@ pub fn merge_inputs(
         source.check_unchanged(shared.os, shared.job.as_of_start)?;
     }
     let mut took = Took::default();
-    took.add_since(&before, shared, "merge");
+    took.add_since(&before, shared);
     Ok(done.way(shared.plan, merging, gathered, took))
 }
 

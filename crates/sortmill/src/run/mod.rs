@@ -73,6 +73,7 @@ use crate::stage::write::{PartFiles, Target};
 use crate::table::uniform_keys;
 use crate::temp::{Unfinished, clean_up};
 use crate::temps::Temps;
+use crate::trace::Begun;
 use crate::yields;
 
 /// What is known once the inputs have been opened and nothing has been written.
@@ -350,7 +351,11 @@ pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
     match result {
         Err(error) => {
             stop.fail(error);
-            Err(needed.explain(stop.error()))
+            let error = needed.explain(stop.error());
+            if let Some(trace) = &job.trace {
+                trace.fail(&error, os);
+            }
+            Err(error)
         }
         Ok(report) => Ok(report),
     }
@@ -371,6 +376,7 @@ fn sort_inner(
         cut_keys,
     } = prepared;
     let began_ns = os.now_ns();
+    let preparing = Begun::now("prepare", job.trace.as_ref(), os);
     expected::before(job, &plan, os, &sources, &output, &folders);
     let usage_before = os.usage();
     let number = job.number.unwrap_or_else(|| os.random());
@@ -417,11 +423,8 @@ fn sort_inner(
     shared.cut_keys = cut_keys.as_ref();
     shared.began_ns = began_ns;
 
-    let prepared_ns = os.now_ns();
+    preparing.end();
     expected::first_phase(job, os);
-    if let Some(trace) = &job.trace {
-        trace.phase("prepare", began_ns, prepared_ns);
-    }
     let mut distributed_bytes = None;
     let way = way::go(&shared, &sources, target.as_ref(), &mut distributed_bytes);
     needed.temp_bytes = needed.temp_bytes.max(temps.given_bytes());
@@ -450,6 +453,7 @@ fn sort_inner(
         )?;
     }
     let sorted_ns = os.now_ns();
+    let committing = shared.begun("commit");
 
     match (&output, &target) {
         (Where::NewFile(new_file), Some(Target::File(file, _))) => {
@@ -495,13 +499,11 @@ fn sort_inner(
         false => Vec::new(),
     };
     temps.remove();
+    committing.end();
     expected::enter(job, progress::Phase::Done, os);
     // What the probe took is not the job's.
     let ended_ns = os.now_ns() - judged.probe_ns;
     let usage = os.usage();
-    if let Some(trace) = &job.trace {
-        trace.phase("commit", sorted_ns, ended_ns);
-    }
     Ok(Report {
         version: 1,
         until: job.until,
@@ -694,9 +696,10 @@ impl<'a> Shared<'a> {
 
 impl Shared<'_> {
     /// A meter for the thread `name` of a phase that began at `began_ns`.
-    fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
-        // Two phases, each with its workers and one thread for each direction.
-        let count = 2 * (self.plan.worker_count + 2) * self.rounds.load(Ordering::SeqCst);
+    pub(crate) fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
+        // Two phases, each with its workers and one thread for each direction; who relocates, who reads the output
+        // again.
+        let count = 2 * (self.plan.worker_count + 2) * self.rounds.load(Ordering::SeqCst) + 2;
         let trace = self.job.trace.as_ref();
         let track = trace.map(|trace| trace.track(name, count));
         Meter::start_at(self.os, stages, began_ns)

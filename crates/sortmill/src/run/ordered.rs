@@ -324,6 +324,7 @@ impl<'a> Rounds<'a> {
         total: Option<u64>,
     ) -> Result<Vec<Fingerprint>> {
         let before = Took::now(self.shared);
+        let _begun = self.shared.begun("sort");
         let span = Span {
             base,
             header: &[],
@@ -335,7 +336,7 @@ impl<'a> Rounds<'a> {
         let (shared, units) = (self.shared, (units, &*self.way.distributed.bodies));
         let sorted = sorting::sort(shared, units, &span, Some(self.target), None, None)?;
         self.way.sorted.then(&sorted);
-        self.way.sort.add_since(&before, self.shared, "sort");
+        self.way.sort.add_since(&before, self.shared);
         Ok(sorted.units)
     }
 
@@ -558,6 +559,7 @@ fn round_of<T>(
     end: impl FnOnce(&Partitions<'_>) -> Result<T>,
 ) -> Result<RoundOf<T>> {
     let (before, given) = (Took::now(shared), shared.temps.given_bytes());
+    let _begun = shared.begun("distribute");
     let left_bytes = partitions.left_bytes();
     let (free, bodies) = (shared.block_pool.free_count(), partitions.bodies().begun());
     let mut longs = BodyLongs::new(partitions);
@@ -600,7 +602,7 @@ fn round_of<T>(
     distributed.metrics.then(&round.metrics);
     distributed.counts.spilled_bytes += shared.temps.given_bytes() - given;
     distributed.counts.spilled.merge(&round.spilled);
-    way.distribute.add_since(&before, shared, "distribute");
+    way.distribute.add_since(&before, shared);
     if let Some(order) = &mut way.order {
         order.rounds += 1;
     }

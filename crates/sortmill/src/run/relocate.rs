@@ -12,6 +12,7 @@ use sortmill_io::{File, Op, OpKind};
 use super::Shared;
 use crate::block::Stored;
 use crate::error::{Error, Result};
+use crate::metrics::{Finished, Meter, Stage, State};
 use crate::partitions::{Content, Unit, Whereabouts};
 
 /// Where blocks are copied: from each key to the place beside it, so many bytes.
@@ -43,16 +44,23 @@ pub fn moved_bytes(moves: &Moves) -> u64 {
     moves.values().map(|&(_, bytes)| bytes as u64).sum()
 }
 
-/// Copies blocks, and has the units know them by their new places.
+/// Copies blocks, and has the units know them by their new places. Answers what that took of the phase that began at
+/// `began_ns`, if there was anything to do.
 ///
 /// # Errors
 /// The first read or write that failed, or the job's when it is ending.
-pub fn relocate(shared: &Shared<'_>, units: &mut [Unit], moves: &Moves) -> Result<()> {
+pub fn relocate(
+    shared: &Shared<'_>,
+    units: &mut [Unit],
+    moves: &Moves,
+    began_ns: u64,
+) -> Result<Option<Finished>> {
     if moves.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
+    let mut meter = shared.meter("relocate", &[Stage::Relocate], began_ns);
     let file = shared.temps.file(0)?;
-    copy(shared, &file, moves)?;
+    copy(shared, &file, moves, &mut meter)?;
     let mut changed = HashMap::new();
     for content in units.iter_mut().flat_map(|unit| &mut unit.contents) {
         let new = changed
@@ -60,11 +68,12 @@ pub fn relocate(shared: &Shared<'_>, units: &mut [Unit], moves: &Moves) -> Resul
             .or_insert_with(|| Arc::new(with_places(content, moves)));
         *content = Arc::clone(new);
     }
-    Ok(())
+    meter.lap(Stage::Relocate, State::Work);
+    Ok(Some(meter.finish(Stage::Relocate)))
 }
 
 /// Copies blocks within the file.
-fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves) -> Result<()> {
+fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves, meter: &mut Meter<'_>) -> Result<()> {
     let wrong = |what: &str, offset: u64, error: std::io::Error| {
         Error::io(what, &file.path, &error).offset(offset)
     };
@@ -79,6 +88,7 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves) -> Result<()> {
             && let Some(buffer) = shared.block_pool.try_take()
         {
             let (&from, &(_, bytes)) = waiting.next().expect("it was there");
+            meter.submitted(bytes);
             ring.submit(Op {
                 kind: OpKind::Read,
                 file: Arc::clone(file),
@@ -89,19 +99,22 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves) -> Result<()> {
             });
         }
         shared.stop.check()?;
+        meter.lap(Stage::Relocate, State::Work);
         let Some(done) = ring.complete(true) else {
             break;
         };
+        meter.lap(Stage::Relocate, State::Device);
         let Op { kind, offset, .. } = done.op;
+        meter.completed(done.op.range.len());
         match kind {
             OpKind::Read => {
                 let moved = done
                     .result
                     .map_err(|error| wrong("reading back temporary data", offset, error))?;
                 let (to, bytes) = moves[&offset];
-                if let Some(progress) = &shared.job.progress {
-                    progress.read(bytes as u64);
-                }
+                meter.read(bytes as u64);
+                meter.stage(Stage::Relocate).bytes_in += bytes as u64;
+                meter.submitted(bytes);
                 let mut buffer = done.op.buffer;
                 // What is missing shows as a block that does not open.
                 buffer[moved..bytes].fill(0);
@@ -116,9 +129,8 @@ fn copy(shared: &Shared<'_>, file: &Arc<File>, moves: &Moves) -> Result<()> {
                 let bytes = done
                     .result
                     .map_err(|error| wrong("writing temporary data", offset, error))?;
-                if let Some(progress) = &shared.job.progress {
-                    progress.wrote(bytes as u64);
-                }
+                meter.wrote(bytes as u64);
+                meter.stage(Stage::Relocate).bytes_out += bytes as u64;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Room on the disks: whether there is enough, whether output and temporary data can share it, and what is known of
 //! each folder that temporary data are spread over.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use sortmill_io::Os;
@@ -19,6 +20,14 @@ const DOING: &str = "looking for free space";
 /// The file system that `path` lies on, by its number; `None` if it cannot be looked at.
 pub fn device(os: &dyn Os, path: &Path) -> Option<u64> {
     os.meta_at(path).ok().map(|meta| meta.identity.0)
+}
+
+/// The disk under a file system, if it is only one, else the file system: what reads and writes have in common.
+pub fn disk(os: &dyn Os, device: u64) -> u64 {
+    match *os.disks(device) {
+        [only] => only,
+        _ => device,
+    }
 }
 
 /// Whether temporary data can lie in the space of the output: a file on the same file system that holds the records
@@ -91,29 +100,34 @@ pub fn temp_folders(
         })
         .collect::<Result<_>>()?;
     let output_device = output.and_then(|folder| device(os, folder));
+    let known = Disks::of(os, devices.iter().copied().chain(output_device), sources);
     let mut folders = Vec::new();
     for (number, path) in paths.into_iter().enumerate() {
         let there = devices[number];
-        let neighbor_count = devices.iter().filter(|&&other| other == there).count();
-        let inputs = sources
-            .iter()
-            .filter(|source| source.meta.kind == Kind::Regular && source.meta.identity.0 == there);
-        let output_bytes = match output_device == Some(there) {
+        let in_same = devices.iter().filter(|&&other| other == there).count();
+        let on_same = |&&other: &&u64| known.shares(there, other);
+        let neighbor_count = devices.iter().filter(on_same).count();
+        let inputs = sources.iter().filter(|source| {
+            source.meta.kind == Kind::Regular && known.shares(there, source.meta.identity.0)
+        });
+        let output_bytes = |is_there: bool| match is_there {
             true => plan.input_bytes.unwrap_or(0),
             false => 0,
         };
+        let output_here = output_bytes(output_device == Some(there));
+        let output_on_disk =
+            output_bytes(output_device.is_some_and(|other| known.shares(there, other)));
         let input_bytes: u64 = inputs.map(|source| source.meta.bytes).sum();
         let free_bytes = os.space_free(&path).map_err(|error| wrong(&path, error))?;
-        // A disk that several folders lie on does the work of each of them, and has room for all.
-        let each = |bytes: u64| bytes / neighbor_count as u64;
+        // A disk that several folders lie on does the work of each of them, and a file system has room for all.
         let figures = job.disks.get(number).and_then(Option::as_ref);
         let rates = figures.and_then(|figures| figures.rates);
         folders.push(TempFolder {
             path,
             neighbor_count,
-            room_bytes: Some(each(free_bytes.saturating_sub(output_bytes))),
+            room_bytes: Some(free_bytes.saturating_sub(output_here) / in_same as u64),
             bytes_per_s: rates.map(|rates| rates.there_and_back() / neighbor_count as f64),
-            busy_bytes: each(input_bytes + output_bytes),
+            busy_bytes: (input_bytes + output_on_disk) / neighbor_count as u64,
             expected_bytes: None,
         });
     }
@@ -124,6 +138,24 @@ pub fn temp_folders(
         }
     }
     Ok(folders)
+}
+
+/// The disks under each file system that a job has to do with.
+struct Disks(BTreeMap<u64, Vec<u64>>);
+
+impl Disks {
+    fn of(os: &dyn Os, devices: impl Iterator<Item = u64>, sources: &[Source]) -> Self {
+        let inputs = sources.iter().map(|source| source.meta.identity.0);
+        let all: BTreeSet<u64> = devices.chain(inputs).collect();
+        let disks = all.into_iter().map(|device| (device, os.disks(device)));
+        Self(disks.collect())
+    }
+
+    /// Whether two file systems lie on one disk: they are one, or partitions of it, or a volume is in part.
+    fn shares(&self, one: u64, other: u64) -> bool {
+        let (one, other) = (&self.0[&one], &self.0[&other]);
+        one.iter().any(|disk| other.contains(disk))
+    }
 }
 
 /// Refuses a job that cannot fit on the disks, with the number that is missing.

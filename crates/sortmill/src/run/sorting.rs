@@ -195,7 +195,7 @@ pub fn sort(
     place: Option<Place>,
 ) -> Result<Sorted> {
     let Shared { plan, os, stop, .. } = *shared;
-    let began_ns = os.now_ns();
+    let mut began_ns = os.now_ns();
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
@@ -217,7 +217,10 @@ pub fn sort(
             target,
         );
     }
-    relocate::relocate(shared, &mut units, &moves)?;
+    let relocated = relocate::relocate(shared, &mut units, &moves, began_ns)?;
+    if relocated.is_some() {
+        began_ns = os.now_ns();
+    }
     let places = Places::new(unit_count, span.base, lead.needs);
     let parts = cuts.map(|cuts| InParts::new(cuts, unit_count));
     {
@@ -346,6 +349,9 @@ pub fn sort(
     let end_ns = os.now_ns();
     let mut metrics = Metrics::default();
     let mut done = Done::default();
+    if let Some(meter) = relocated {
+        metrics.merge(&meter.until(end_ns));
+    }
     for end in worker_ends.into_iter().chain([load_end]) {
         let (one, meter): (Done, Finished) = end.expect("no error was seen");
         metrics.merge(&meter.until(end_ns));

@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::report::{Merged, Order, Phase};
 use crate::stage::read::Source;
 use crate::stage::write::{Seams, Target};
+use crate::trace::Begun;
 
 /// What was done, and what it took.
 pub struct Way {
@@ -43,14 +44,18 @@ impl Took {
         }
     }
 
-    /// Adds what has passed since `before`, and has it drawn as a part of phase `name`.
-    pub fn add_since(&mut self, before: &Self, shared: &Shared<'_>, name: &'static str) {
+    /// Adds what has passed since `before`.
+    pub fn add_since(&mut self, before: &Self, shared: &Shared<'_>) {
         let now = Self::now(shared);
         self.wall_ns += now.wall_ns - before.wall_ns;
         self.cpu_ns += now.cpu_ns - before.cpu_ns;
-        if let Some(trace) = &shared.job.trace {
-            trace.phase(name, before.wall_ns, now.wall_ns);
-        }
+    }
+}
+
+impl Shared<'_> {
+    /// Has a part of the job drawn that begins now and lasts until the answer is dropped.
+    pub fn begun(&self, name: &'static str) -> Begun<'_> {
+        Begun::now(name, self.job.trace.as_ref(), self.os)
     }
 }
 
@@ -95,11 +100,10 @@ pub fn go(
         *distributed_bytes = Some(way.distributed.fingerprint.bytes);
         return Ok(way);
     }
-    let began_ns = shared.os.now_ns();
+    let looks = shared.plan.looks_for_order;
+    let sampling = looks.then(|| shared.begun("sample"));
     let noticed = notice(shared, sources)?;
-    if let (Some(trace), true) = (&shared.job.trace, shared.plan.looks_for_order) {
-        trace.phase("sample", began_ns, shared.os.now_ns());
-    }
+    drop(sampling);
     let drawn = match (noticed, target) {
         (Noticed::Order(found), Some(target)) => {
             return ordered::sort(shared, sources, target, found);
@@ -119,9 +123,10 @@ fn one_after_the_other(
 ) -> Result<Way> {
     let job = shared.job;
     let (mut distribute_took, mut sort_took) = (Took::default(), Took::default());
-    let before = Took::now(shared);
+    let (before, begun) = (Took::now(shared), shared.begun("distribute"));
     let mut distributed = distribute(shared, sources, drawn, None)?;
-    distribute_took.add_since(&before, shared, "distribute");
+    distribute_took.add_since(&before, shared);
+    begun.end();
     let bytes = distributed.fingerprint.bytes;
     *distributed_bytes = Some(bytes);
     let cuts = cuts(job, shared.cut_keys.cloned(), bytes)?;
@@ -133,7 +138,7 @@ fn one_after_the_other(
     }
     let mut sorted = Sorted::nothing(&units);
     if job.reaches(Stage::Load) {
-        let before = Took::now(shared);
+        let (before, _begun) = (Took::now(shared), shared.begun("sort"));
         let header = std::mem::take(&mut distributed.read.header);
         let header_bytes = header.len() as u64;
         let span = Span {
@@ -148,7 +153,7 @@ fn one_after_the_other(
         let units = (units, &*distributed.bodies);
         sorted = sorting::sort(shared, units, &span, target, cuts, None)?;
         sorted.header = header;
-        sort_took.add_since(&before, shared, "sort");
+        sort_took.add_since(&before, shared);
     }
     Ok(Way {
         distributed,

@@ -162,6 +162,26 @@ fn room_is_asked_for_first() {
     check(&odd, ErrorKind::Usage, "a multiple of 4.0 KiB");
 }
 
+/// Somebody else takes the room while it measures, whenever that is.
+#[cfg(not(feature = "shuttle"))]
+#[test]
+fn a_disk_that_fills_up_ends_it() {
+    for at in 1..40 {
+        let sim = machine(at as u64);
+        let told = &mut |done: usize, _: usize| {
+            if done == at {
+                sim.set_space(0);
+            }
+        };
+        let error = measure(&bench(), &sim, &Stop::new(), told).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Space, "{at}: {error}");
+        assert!(error.path.is_some(), "{at}: {error}");
+        let needed = "room for two files of 100.0 KiB";
+        assert!(error.to_string().contains(needed), "{at}: {error}");
+        assert_eq!(left(&sim), Vec::<PathBuf>::new(), "{at}");
+    }
+}
+
 #[cfg(not(feature = "shuttle"))]
 #[test]
 fn a_stop_ends_it() {

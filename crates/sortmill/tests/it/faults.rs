@@ -9,7 +9,9 @@ mod merge;
 mod order;
 mod packed;
 mod parts;
+mod probe;
 mod temp_packed;
+mod trace;
 mod yields;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ use sortmill::order::Format;
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::trace::Trace;
 use sortmill::yields::Yield;
 
 const OLD: &[u8] = b"what was there before\n";
@@ -75,6 +78,8 @@ struct Case {
     tuning: Tuning,
     memory_bytes: u64,
     verify: bool,
+    traced: bool,
+    probed: bool,
     stream: bool,
     /// The input is compressed, and so is the output: `expected` is what both were.
     packed: Option<Codec>,
@@ -105,6 +110,8 @@ impl Case {
             },
             memory_bytes: 400 << 10,
             verify: false,
+            traced: false,
+            probed: false,
             stream: false,
             packed: None,
             header_lines: 0,
@@ -166,8 +173,16 @@ impl Case {
                 sim.set_pace(case.pace, yields);
             }
             sim.set_fault(fault);
-            let result = run::sort(&case.job(), &sim, &Stop::new());
+            let mut job = case.job();
+            job.trace = case.traced.then(Arc::default);
+            job.probe = Some(case.probed);
+            let result = run::sort(&job, &sim, &Stop::new());
+            let mut trace = Vec::new();
+            job.trace
+                .iter()
+                .for_each(|drawn: &Arc<Trace>| drawn.write(&mut trace).unwrap());
             Outcome {
+                trace,
                 output: sim.get("/out").unwrap_or_default(),
                 input: sim.get("/in"),
                 struck: sim.struck(),
@@ -203,6 +218,8 @@ struct Outcome {
     struck: Option<Struck>,
     operations: u64,
     leftovers: Vec<PathBuf>,
+    /// Of a job that draws one.
+    trace: Vec<u8>,
 }
 
 fn leftovers(sim: &Sim) -> Vec<PathBuf> {

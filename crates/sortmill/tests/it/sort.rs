@@ -26,6 +26,7 @@ mod space;
 mod tables;
 mod temp_packed;
 mod temps;
+mod trace;
 mod until;
 mod yields;
 
@@ -49,6 +50,7 @@ use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::trace::Trace;
 use sortmill::yields::Yield;
 
 use crate::Scratch;
@@ -122,6 +124,7 @@ struct Case {
     map: Option<MapFn>,
     reduce: Option<ReduceFn>,
     until: Option<Stage>,
+    trace: Option<Arc<Trace>>,
 }
 
 /// Sizes with which a megabyte of memory is a small machine.
@@ -159,6 +162,7 @@ impl Case {
             map: None,
             reduce: None,
             until: None,
+            trace: None,
         }
     }
 
@@ -192,6 +196,7 @@ impl Case {
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);
         job.until = self.until;
+        job.trace.clone_from(&self.trace);
         job.decompress = !self.packed.is_empty();
         job.compress = self.compress;
         job

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{LITTLE, run_badly, run_well, sort, text, words};
+use super::space::Small;
+use super::{
+    LITTLE, finish, run_badly, run_on_pipe, run_well, signal, sort, spawn_on_pipe, stderr, text,
+    until_spilled, words,
+};
 use crate::Scratch;
 
 fn read(scratch: &Scratch, name: &str) -> Value {
@@ -39,7 +43,7 @@ fn slices(trace: &Value) -> BTreeMap<String, Vec<(u64, u64, String)>> {
 fn a_trace_shows_every_stage_and_all_of_the_time() {
     let scratch = Scratch::new("sort-trace");
     std::fs::write(scratch.path("in"), text(60_000_000, 23)).unwrap();
-    let line = format!("{LITTLE} --trace {{}}trace --report {{}}report -o {{}}out {{}}in");
+    let line = format!("{LITTLE} --verify --trace {{}}trace --report {{}}report -o {{}}out {{}}in");
     run_well(sort(words(&scratch, &line)));
     assert_eq!(scratch.names(), ["in", "out", "report", "trace"]);
     let (trace, report) = (read(&scratch, "trace"), read(&scratch, "report"));
@@ -80,7 +84,20 @@ fn a_trace_shows_every_stage_and_all_of_the_time() {
         }
     }
     let job: Vec<&str> = threads["the job"].iter().map(|slice| &*slice.2).collect();
-    assert_eq!(job, ["prepare", "sample", "distribute", "sort", "commit"]);
+    let wanted = [
+        "prepare",
+        "sample",
+        "distribute",
+        "sort",
+        "commit",
+        "verify",
+    ];
+    assert_eq!(job, wanted);
+    assert!(
+        threads["verify"]
+            .iter()
+            .any(|slice| slice.2 == "read: work")
+    );
     check_counters(&trace, &report);
 }
 
@@ -92,13 +109,14 @@ fn check_counters(trace: &Value, report: &Value) {
         ("spill", "temp_written"),
         ("load", "temp_read"),
         ("write", "output_written"),
+        ("verify", "output"),
     ] {
         let last = |name: String, arg: &str| {
             let mut of_name = events.iter().filter(|event| event["name"] == name);
             of_name.next_back().unwrap()["args"][arg].clone()
         };
         let moved = last(format!("{thread}: bytes"), "moved");
-        if thread == "read" {
+        if ["read", "verify"].contains(&thread) {
             // A direct read asks for whole blocks, and the file ends within one.
             let bytes = report["bytes"][field].as_u64().unwrap();
             assert!(moved.as_u64().unwrap() - bytes < 4096, "{moved} {bytes}");
@@ -108,6 +126,55 @@ fn check_counters(trace: &Value, report: &Value) {
         assert_eq!(last(format!("{thread}: bytes"), "in flight"), 0);
         assert_eq!(last(format!("{thread}: in flight"), "operations"), 0);
     }
+}
+
+/// The parts of the job as a whole of a job that failed, and why that was.
+fn failed(scratch: &Scratch, threads: &[&str]) -> (Vec<String>, String) {
+    let trace = read(scratch, "trace");
+    let slices = slices(&trace);
+    for thread in threads {
+        assert!(slices.contains_key(*thread), "nothing of {thread}");
+    }
+    let events = trace["traceEvents"].as_array().unwrap();
+    let failed = events.iter().find(|event| event["name"] == "failed");
+    let why = failed.unwrap()["args"]["error"].as_str().unwrap();
+    let job = slices["the job"].iter().map(|slice| slice.2.clone());
+    (job.collect(), why.to_owned())
+}
+
+const DISTRIBUTING: [&str; 3] = ["read", "partition-0", "spill"];
+
+#[test]
+fn the_trace_of_a_full_disk_shows_what_came_before() {
+    let Some(small) = Small::new("trace-full", "tmpfs", 8) else {
+        return;
+    };
+    let line = format!("{LITTLE} --trace {{}}trace -T {{}}small -o {{}}out");
+    let output = run_on_pipe(sort(words(&small.scratch, &line)), &text(60_000_000, 24));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let (job, why) = failed(&small.scratch, &DISTRIBUTING);
+    assert_eq!(job, ["prepare", "distribute"]);
+    assert!(why.contains("No space left"), "{why}");
+    assert!(stderr(&output).contains(&why), "{}", stderr(&output));
+}
+
+#[test]
+fn a_job_that_was_stopped_has_a_trace() {
+    let scratch = Scratch::new("sort-trace-stopped");
+    std::fs::write(scratch.path("trace"), "of another job, and longer").unwrap();
+    let line = format!("{LITTLE} --trace {{}}trace -T {{}} -o {{}}out");
+    let mut child = spawn_on_pipe(sort(words(&scratch, &line)));
+    let mut pipe = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut pipe, &text(60_000_000, 25)).unwrap();
+    until_spilled(&scratch.path);
+    signal(child.id(), "INT");
+    let output = finish(child);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    drop(pipe);
+    assert_eq!(scratch.names(), ["trace"]);
+    let (job, why) = failed(&scratch, &DISTRIBUTING);
+    assert_eq!(job, ["prepare", "distribute"]);
+    assert!(why.contains("told to stop"), "{why}");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use sortmill::doctor::Level::{self, Bad, CouldBeBetter, Good, NotKnown};
 
-use super::{Case, GONE, check, nothing};
+use sortmill::io::survey::Survey;
+
+use super::{Case, GONE, check, facts, nothing};
+use crate::Scratch;
 
 const ON_ARRAY: (&str, &str) = (
     "proc/self/mountinfo",
@@ -238,6 +241,30 @@ fn mapped_devices() {
             case("device in memory", &[ON_ZRAM], Bad, "zram0"),
         ],
     );
+}
+
+/// What temporary data are spread by: `st_dev` of a file system in, the disks under it out.
+#[test]
+fn disks_under_a_file_system() {
+    let scratch = Scratch::new("doctor-disks-under");
+    facts(&scratch, &[], nothing);
+    let survey = Survey::at(&scratch.path("root"));
+    let number = |major: u64, minor: u64| major << 8 | minor;
+    let (sda, sdb) = (number(8, 0), number(8, 16));
+    for (device, disks) in [
+        // A partition.
+        (number(8, 1), vec![sda]),
+        // An array of a partition and a disk, and what is encrypted on it.
+        (number(9, 0), vec![sda, sdb]),
+        (number(253, 0), vec![sda, sdb]),
+        // A volume beside it.
+        (number(253, 1), vec![sda]),
+        // A file used as a device, and what the kernel tells nothing of.
+        (number(7, 0), vec![number(7, 0)]),
+        (number(0, 35), vec![number(0, 35)]),
+    ] {
+        assert_eq!(survey.disks(device), disks, "{device:x}");
+    }
 }
 
 #[test]

@@ -4,7 +4,10 @@ use sortmill::doctor::Facts;
 use sortmill::doctor::Level::{self, Bad, CouldBeBetter, Good, NotKnown};
 use sortmill::io::facts::Limit;
 
-use super::{Case, GIB, check, nothing, touch};
+use sortmill::io::survey::Survey;
+
+use super::{Case, GIB, check, facts, nothing, touch};
+use crate::Scratch;
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const DEFRAG: &str = "sys/kernel/mm/transparent_hugepage/defrag";
@@ -78,6 +81,7 @@ fn cgroups() {
     const MAX: &str = "sys/fs/cgroup/job/memory.max";
     const CURRENT: &str = "sys/fs/cgroup/job/memory.current";
     const STAT: &str = "sys/fs/cgroup/job/memory.stat";
+    const HIGH: &str = "sys/fs/cgroup/job/memory.high";
     let group = |files, level, says| case("memory cgroup", files, level, says);
     check(
         "cgroups",
@@ -133,15 +137,80 @@ fn cgroups() {
                 "limit 1.0 GiB, 1.0 GiB of it left (version 1",
             ),
             group(
-                &[
-                    (MAX, "4294967296"),
-                    ("sys/fs/cgroup/job/memory.high", "2147483648"),
-                ],
+                &[(MAX, "4294967296"), (HIGH, "2147483648")],
+                Good,
+                "limit 4.0 GiB, slowed down above 2.0 GiB, 2.0 GiB left below it",
+            ),
+            group(
+                &[(HIGH, "2147483648"), (CURRENT, "1879048192")],
                 CouldBeBetter,
-                "--memory 1024MiB",
+                "no limit, slowed down above 2.0 GiB, 256.0 MiB left below it",
+            ),
+            // Beyond what may be had at all it does not count.
+            group(
+                &[(MAX, "1073741824"), (HIGH, "2147483648")],
+                Good,
+                "limit 1.0 GiB, 1023.0 MiB of it left",
             ),
         ],
     );
+}
+
+/// Names and texts of files.
+type Files = &'static [(&'static str, &'static str)];
+
+/// What a job may have by default is half of what the tightest limit leaves, of all groups above it too.
+#[test]
+fn what_groups_leave_to_a_job() {
+    const MIB: u64 = 1 << 20;
+    let group = "sys/fs/cgroup/job/memory";
+    let above = "sys/fs/cgroup/memory";
+    let cases: [(Files, u64, u64); 6] = [
+        (&[], 64 * GIB, 60_000_000 << 10),
+        (&[("max", "4294967296")], 4 * GIB, 4 * GIB - MIB),
+        (&[("high", "2147483648")], 2 * GIB, 2 * GIB - MIB),
+        (
+            &[("max", "1073741824"), ("high", "2147483648")],
+            GIB,
+            GIB - MIB,
+        ),
+        // The group above has the higher limit, and others use most of it.
+        (
+            &[
+                ("max", "2147483648"),
+                ("^high", "4294967296"),
+                ("^current", "3758096384"),
+            ],
+            2 * GIB,
+            GIB / 2,
+        ),
+        // But what is page cache can be had.
+        (
+            &[
+                ("high", "4294967296"),
+                ("current", "3758096384"),
+                ("stat", "inactive_file 1073741824\nactive_file 1073741824\n"),
+                ("^high", "max"),
+            ],
+            4 * GIB,
+            GIB / 2 + 2 * GIB,
+        ),
+    ];
+    for (files, total, available) in cases {
+        let named: Vec<(String, &str)> = files
+            .iter()
+            .map(|(name, text)| match name.strip_prefix('^') {
+                Some(name) => (format!("{above}.{name}"), *text),
+                None => (format!("{group}.{name}"), *text),
+            })
+            .collect();
+        let named: Vec<(&str, &str)> = named.iter().map(|(path, text)| (&**path, *text)).collect();
+        let scratch = Scratch::new("doctor-offered");
+        facts(&scratch, &named, nothing);
+        let offered = Survey::at(&scratch.path("root")).offered();
+        let have = (offered.memory_bytes_total, offered.memory_bytes_available);
+        assert_eq!(have, (total, available), "{files:?}");
+    }
 }
 
 #[test]

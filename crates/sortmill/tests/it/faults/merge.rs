@@ -81,6 +81,7 @@ impl Case {
             let mut left = leftovers(&sim);
             left.retain(|path| !path.to_string_lossy().starts_with("/in"));
             Outcome {
+                trace: Vec::new(),
                 output: sim.get("/out").unwrap_or_default(),
                 input: sim.get("/in1"),
                 struck: sim.struck(),

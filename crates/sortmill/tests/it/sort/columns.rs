@@ -3,6 +3,7 @@
 //! merged.
 
 mod model;
+mod quotes;
 
 use std::path::Path;
 

@@ -393,6 +393,53 @@ fn a_part_for_each_partition() {
     }
 }
 
+/// Lines of just half the memory, and somewhat less: each lies whole in one part, whatever that part was to hold.
+#[test]
+fn parts_with_lines_of_half_the_memory() {
+    const MEMORY: usize = 2 << 20;
+    let mut random = Random::new(seed("parts_with_lines_of_half_the_memory"));
+    for (number, machine) in MACHINES.into_iter().enumerate() {
+        let mut input = Vec::new();
+        for bytes in [MEMORY / 2, MEMORY / 2 - 5000] {
+            input.extend(lines(Lines::Uniform, &mut random, 1_000_000));
+            let first = b'a' + random.below(26) as u8;
+            input.extend([vec![b'\n', first], vec![b'.'; bytes - 2], vec![b'\n']].concat());
+        }
+        let case = Case {
+            memory_bytes: MEMORY as u64,
+            threads: 1 + random.below(3),
+            stream: (number % 2 == 1).then_some(0),
+            ..Case::lines(vec![input])
+        };
+        let records = wanted(&case);
+        let total: usize = records.iter().map(Vec::len).sum();
+        let cut = [
+            PartCut::Count(9),
+            PartCut::Bytes(100_000),
+            PartCut::Partitions,
+        ][number % 3];
+        let what = format!("{cut:?} on {machine:?}");
+        let mut job = InParts::new(case.clone(), cut);
+        job.verify = number % 2 == 0;
+        let made = job
+            .try_run(machine)
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert!(made.report.partitions.long_records >= 2, "{what}");
+        match cut {
+            PartCut::Partitions => {
+                super::compare(&made.parts.concat(), &records.concat(), &what);
+                let newlines = made.parts.iter().map(|part| part.last());
+                assert!(newlines.into_iter().all(|last| last == Some(&b'\n')));
+            }
+            PartCut::Count(count) => made.check(&case, &cut_evenly(&records, count), &what),
+            PartCut::Bytes(bytes) => {
+                let count = (total as u64).div_ceil(bytes);
+                made.check(&case, &cut_evenly(&records, count), &what);
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_makes_empty_parts() {
     for (format, inputs) in [

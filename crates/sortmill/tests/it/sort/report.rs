@@ -1,5 +1,6 @@
 //! Whether a report adds up.
 
+use sortmill::metrics::{Stage, StageMetrics};
 use sortmill::report::{Phase, Report};
 
 use super::inputs::Random;
@@ -83,6 +84,23 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
         assert!(
             bytes.temp_read >= bytes.temp_written && (again == 0 || has_long),
             "what was spilled was loaded: {bytes:?}"
+        );
+    }
+
+    let stages = report.phases.iter().flat_map(|phase| &phase.stages);
+    let relocated: Vec<&StageMetrics> = stages
+        .filter(|stage| stage.stage == Stage::Relocate)
+        .map(|stage| &stage.metrics)
+        .collect();
+    assert_eq!(relocated.is_empty(), bytes.moved == 0);
+    for moved in relocated {
+        assert_eq!(
+            (moved.bytes_in, moved.bytes_out),
+            (bytes.moved, bytes.moved)
+        );
+        assert!(
+            moved.worker_count == 1 && moved.wait_device_ns > 0,
+            "{moved:?}"
         );
     }
 

@@ -232,6 +232,42 @@ fn other_disks_than_those_of_input_and_output_come_first() {
     assert!(ahead.abs_diff(2_400_000 / 2) <= 2 * 4096, "{got:?}");
 }
 
+/// Two file systems on one disk have its speed once, and the room of both.
+#[test]
+fn partitions_of_one_disk_share_its_speed() {
+    let mut disks = Disks::new(&[PLENTY], false);
+    disks
+        .sim
+        .put_partition("/part", PLENTY, Path::new("/disk0"));
+    disks.sim.put_disk("/other", PLENTY);
+    disks.temps.extend(["/part".into(), "/other".into()]);
+    disks.case.temp_count = 3;
+    let equal = vec![figures(100 << 20); 3];
+    let got = disks.check(equal.clone());
+    is_near(&[got[0] + got[1], got[2]], 1.0);
+    is_near(&[got[0], got[1]], 1.0);
+    // The input keeps its disk busy, on whichever of its partitions it lies.
+    disks.input = "/part/in".into();
+    let got = disks.check(equal);
+    let ahead = got[2] - (got[0] + got[1]);
+    assert!(ahead.abs_diff(2_400_000 / 2) <= 3 * 4096, "{got:?}");
+    // But room has each its own.
+    let small = Disks::new(&[400_000], false);
+    small
+        .sim
+        .put_partition("/part", 1_600_000, Path::new("/disk0"));
+    let temps = vec!["/disk0".into(), "/part".into()];
+    let small = Disks {
+        temps,
+        case: Case {
+            temp_count: 2,
+            ..small.case
+        },
+        ..small
+    };
+    is_near(&small.check(vec![None, None]), 1.0 / 4.0);
+}
+
 /// Inputs on several disks are read side by side, and what comes out is the same: places follow the order of the
 /// inputs. Among them are lines longer than chunks, of which one at a time is put together.
 #[test]

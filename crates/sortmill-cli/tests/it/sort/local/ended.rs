@@ -74,14 +74,28 @@ impl Job {
         assert_eq!(fs::read(self.scratch.path("out")).unwrap(), b"old");
     }
 
-    /// It failed as it should because node `number` was killed.
-    fn failed_for(&self, output: &Output, number: usize, nodes: &[u32]) {
+    /// Starts it, and waits until nodes write temporary data.
+    fn start_spilling(&self) -> (Child, Vec<u32>) {
+        let started = self.start();
+        until_spilled(&self.scratch.path("temp"));
+        started
+    }
+
+    /// It failed as it should, with all of these words.
+    fn failed(&self, output: &Output, nodes: &[u32], wanted: &[&str]) {
         let said = stderr(output);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        let wanted = format!("running node {number}: it was killed by signal 9 (SIGKILL)");
-        assert!(said.contains(&wanted), "{said}");
+        for words in wanted {
+            assert!(said.contains(words), "{said}");
+        }
         assert!(!said.contains("panicked"), "{said}");
         self.left_nothing(nodes);
+    }
+
+    /// It failed as it should because node `number` was killed.
+    fn failed_for(&self, output: &Output, number: usize, nodes: &[u32]) {
+        let wanted = format!("running node {number}: it was killed by signal 9 (SIGKILL)");
+        self.failed(output, nodes, &[&wanted]);
     }
 }
 
@@ -101,8 +115,7 @@ fn a_node_is_killed_as_it_starts() {
 fn a_node_is_killed_as_it_distributes() {
     let job = Job::new("killed-distributing", 200_000_000, 2);
     for number in 0..2 {
-        let (child, nodes) = job.start();
-        until_spilled(&job.scratch.path("temp"));
+        let (child, nodes) = job.start_spilling();
         signal(nodes[number], "KILL");
         job.failed_for(&finish(child), number, &nodes);
     }
@@ -191,14 +204,9 @@ fn the_coordinator_is_killed() {
 fn a_stopped_job_leaves_nothing() {
     let job = Job::new("stopped", 200_000_000, 3);
     for name in ["INT", "TERM"] {
-        let (child, nodes) = job.start();
-        until_spilled(&job.scratch.path("temp"));
+        let (child, nodes) = job.start_spilling();
         signal(child.id(), name);
-        let output = finish(child);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("told to stop"), "{said}");
-        job.left_nothing(&nodes);
+        job.failed(&finish(child), &nodes, &["told to stop"]);
     }
 }
 
@@ -206,17 +214,10 @@ fn a_stopped_job_leaves_nothing() {
 #[test]
 fn a_node_is_told_to_stop() {
     let job = Job::new("node-stopped", 200_000_000, 2);
-    let (child, nodes) = job.start();
-    until_spilled(&job.scratch.path("temp"));
+    let (child, nodes) = job.start_spilling();
     signal(nodes[1], "TERM");
-    let output = finish(child);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("on node 1, running the job: it was told to stop"),
-        "{said}"
-    );
-    job.left_nothing(&nodes);
+    let wanted = "on node 1, running the job: it was told to stop";
+    job.failed(&finish(child), &nodes, &[wanted]);
 }
 
 /// A node that does not even hear that it should end is killed, and what it left is removed.
@@ -224,15 +225,10 @@ fn a_node_is_told_to_stop() {
 fn a_frozen_node_does_not_hold_up_the_end() {
     let job = Job::new("frozen", 200_000_000, 2);
     for number in 0..2 {
-        let (child, nodes) = job.start();
-        until_spilled(&job.scratch.path("temp"));
+        let (child, nodes) = job.start_spilling();
         signal(nodes[number], "STOP");
         signal(child.id(), "INT");
-        let output = finish(child);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("told to stop"), "{said}");
-        job.left_nothing(&nodes);
+        job.failed(&finish(child), &nodes, &["told to stop"]);
     }
 }
 
@@ -261,17 +257,12 @@ fn two_jobs_share_a_folder() {
 #[test]
 fn an_input_that_shrinks_is_told_by_the_node_that_sees_it() {
     let job = Job::new("shrinks", 200_000_000, 2);
-    let (child, nodes) = job.start();
-    until_spilled(&job.scratch.path("temp"));
+    let (child, nodes) = job.start_spilling();
     let file = fs::OpenOptions::new()
         .write(true)
         .open(job.scratch.path("in"))
         .unwrap();
     file.set_len(1000).unwrap();
-    let output = finish(child);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("/in: ") && said.contains("on node"), "{said}");
-    assert!(said.contains("at the start"), "{said}");
-    job.left_nothing(&nodes);
+    let wanted = ["/in: ", "on node", "at the start"];
+    job.failed(&finish(child), &nodes, &wanted);
 }

@@ -1,0 +1,34 @@
+//! The trace of a job that panicked: the threads' tracks are in it all the same.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sortmill::trace::Trace;
+
+use super::{Case, Machine};
+
+#[test]
+fn a_function_that_panics_shows_where_it_was() {
+    let trace = Arc::new(Trace::default());
+    let case = Case {
+        map: Some(Arc::new(|line, made| {
+            assert_ne!(line, b"bad\n", "this one");
+            made.push(line);
+        })),
+        trace: Some(Arc::clone(&trace)),
+        ..Case::lines(vec![[&b"good\n".repeat(50_000)[..], b"bad\n"].concat()])
+    };
+    let panicked = std::thread::spawn(move || case.try_run(Machine::Sim).map(|_| ())).join();
+    let panic = panicked.expect_err("it panics");
+    let said = panic.downcast_ref::<String>().unwrap();
+    assert!(said.contains("this one"), "{said}");
+    let mut written = Vec::new();
+    trace.write(&mut written).unwrap();
+    let written: Value = serde_json::from_slice(&written).unwrap();
+    let events = written["traceEvents"].as_array().unwrap();
+    let count = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    assert_eq!((count("prepare"), count("distribute")), (1, 1));
+    assert!(count("partition: work") > 0 && count("read: work") > 0);
+    // One worker was in the function.
+    assert!(count("cut short") > 0);
+}
