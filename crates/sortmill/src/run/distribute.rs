@@ -17,15 +17,16 @@ use crate::chunks::Extent;
 use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
+use crate::job::Mapper;
 use crate::long::{Long, Longs, Summed, WholeLongs};
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Format;
 use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
-use crate::queue::{Queue, Stop, StopOnPanic};
+use crate::queue::{Promise, Queue, Stop, StopOnPanic};
 use crate::repeats::Repeats;
 use crate::spills::{Spilled, Spills};
 use crate::stage::cut::cut;
-use crate::stage::map::map;
+use crate::stage::map::{map, rest};
 use crate::stage::partition::{Scratch, partition};
 use crate::stage::read::{
     ApartReader, Part, ReadTotals, Reader, Source, Watcher, read, read_apart,
@@ -79,7 +80,7 @@ pub fn distribute(
     let partitions = queues.partitions(shared);
     // In the middle of a file nobody can tell where a pair begins. The table of a node has been made already.
     let sampled_in_passing = exchange.is_none()
-        && (shared.plan.order.format() == Format::Kv
+        && (shared.plan.input_order().format() == Format::Kv
             || super::extents(sources).contains(&Extent::Stream));
     if let Some(exchange) = exchange {
         partitions.begin(exchange.table(shared));
@@ -215,7 +216,7 @@ pub fn round<T>(
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
     let Queues { chunks, spills } = queues;
-    let in_hand = plan.order.has_columns().then(InHand::default);
+    let in_hand = plan.input_order().has_columns().then(InHand::default);
     let in_hand = in_hand.as_ref();
     let (read_end, worker_ends, exchanged, spill_end, ended) = scope(|threads| {
         let reader = spawn(threads, "read", || {
@@ -382,6 +383,7 @@ fn work(
         };
         let Some((turn, chunk)) = chunk else {
             shared.stop.check()?;
+            worker.end(&table, meter)?;
             return Ok(worker.seen);
         };
         if let Some(in_hand) = in_hand
@@ -458,6 +460,7 @@ pub struct Worker<'a> {
     cuts: Stage,
     offsets: Vec<u32>,
     scratch: Scratch,
+    mapper: Option<Mapper>,
     made: Records,
     /// The records it has seen lately, where repeats are dropped.
     repeats: Option<Repeats>,
@@ -479,16 +482,26 @@ impl<'a> Worker<'a> {
         exchange: Option<&'a Exchange<'_>>,
         cuts: Stage,
     ) -> Result<Self> {
+        let plan = shared.plan;
         Ok(Self {
             shared,
             partitions,
             origins: None,
             exchange,
             cuts,
-            offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
+            offsets: Vec::with_capacity(plan.batch_records_max + 1),
             scratch: Scratch::default(),
-            made: Records::new(shared.plan.order.clone(), shared.plan.mapped_bytes_max),
-            repeats: shared.plan.lately.map(Repeats::new).transpose()?,
+            mapper: shared
+                .job
+                .map
+                .as_ref()
+                .map(|make| make(plan.map_state_bytes)),
+            made: Records::new(
+                plan.order.clone(),
+                plan.mapped_bytes_max,
+                plan.batch_records_max,
+            ),
+            repeats: plan.lately.map(Repeats::new).transpose()?,
             bad: None,
             seen: Seen::default(),
         })
@@ -546,13 +559,12 @@ impl<'a> Worker<'a> {
         mut from: usize,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
-        let plan = self.shared.plan;
-        let key = self.shared.number;
-        let goes = chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes);
+        let (shared, key) = (self.shared, self.shared.number);
+        let plan = shared.plan;
         let begin = from;
         while from < bytes.len() {
             let batch = cut(
-                &plan.order,
+                plan.input_order(),
                 bytes,
                 from,
                 number,
@@ -561,10 +573,10 @@ impl<'a> Worker<'a> {
                 key,
             );
             from = batch.offsets.end();
-            if let (true, Some((chunk, zero))) = (plan.order.has_columns(), chunk)
-                && let Some(bad) = bad::in_batch(&plan.order, &batch, chunk, (begin, zero))
+            if let (true, Some((chunk, zero))) = (plan.input_order().has_columns(), chunk)
+                && let Some(bad) = bad::in_batch(plan.input_order(), &batch, chunk, (begin, zero))
             {
-                let path = self.shared.job.inputs[chunk.input].path();
+                let path = shared.job.inputs[chunk.input].path();
                 self.bad = Some(bad.at(path));
                 return Ok(());
             }
@@ -575,54 +587,87 @@ impl<'a> Worker<'a> {
             }
             meter.lap(self.cuts, State::Work);
             let Some(table) = table else { continue };
-            let batch = border::batch(self.shared.job, Border::Map, batch);
-            let batch = map(batch, self.shared.job.map.as_ref(), &mut self.made, key)?;
-            self.seen.mapped.merge(&batch.fingerprint);
-            if self.cuts == Stage::Cut {
-                count(meter, Stage::Map, &cut_out, &batch.fingerprint);
+            let to = To {
+                shared,
+                partitions: self.partitions,
+                origins: self.origins,
+                exchange: self.exchange,
+                table,
+                chunk,
+                goes: chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes),
+            };
+            let batch = border::batch(shared.job, Border::Map, batch);
+            let Some(mapper) = &mut self.mapper else {
+                let hands = (&mut self.scratch, &mut self.repeats, &mut self.seen);
+                if self.cuts == Stage::Cut {
+                    count(meter, Stage::Map, &cut_out, &batch.fingerprint);
+                    meter.lap(Stage::Map, State::Work);
+                }
+                to.distribute(batch, hands, meter)?;
+                continue;
+            };
+            let (mut next, mut before) = (0, cut_out);
+            while next < batch.len() {
+                let made;
+                (made, next) = map(&batch, next, mapper, &mut self.made, key);
+                let last = batch.offsets.range(next - 1).start;
+                let made = made.map_err(|error| placed(error, shared, chunk, last))?;
+                count(meter, Stage::Map, &before, &made.fingerprint);
+                before = Fingerprint::default();
                 meter.lap(Stage::Map, State::Work);
+                let hands = (&mut self.scratch, &mut self.repeats, &mut self.seen);
+                to.distribute(made, hands, meter)?;
             }
-            let batch = border::batch(self.shared.job, Border::Partition, batch);
-            let mut dropped = Fingerprint::default();
-            match goes {
-                Goes::AllToSlot(slot) => {
-                    append_all(self.partitions, slot, &batch, &mut self.scratch, meter)?;
-                }
-                Goes::OnlySlot(_) | Goes::ByKey => {
-                    match &mut self.repeats {
-                        None => partition(&plan.order, table, &batch, &mut self.scratch, |_| true),
-                        Some(repeats) => {
-                            partition(&plan.order, table, &batch, &mut self.scratch, |record| {
-                                let is_repeat = repeats.is_repeat(&plan.order, record, number, key);
-                                if is_repeat {
-                                    dropped.add(record, key);
-                                }
-                                !is_repeat
-                            });
-                        }
-                    }
-                    let to = To {
-                        shared: self.shared,
-                        partitions: self.partitions,
-                        origins: self.origins,
-                        exchange: self.exchange,
-                        table,
-                        chunk,
-                        goes,
-                    };
-                    to.append(&batch, &mut self.scratch, meter)?;
-                }
-            }
-            self.partitions.passed(dropped.bytes);
-            self.seen.dropped.merge(&dropped);
-            // Not the batch's without those: a planted fault may have altered these.
-            let mut kept = batch.fingerprint;
-            kept.records = kept.records.saturating_sub(dropped.records);
-            kept.bytes = kept.bytes.saturating_sub(dropped.bytes);
-            count(meter, Stage::Partition, &batch.fingerprint, &kept);
-            meter.lap(Stage::Partition, State::Work);
         }
         Ok(())
+    }
+
+    /// Distributes what the map function still has to say when no more records come.
+    fn end(&mut self, table: &Promise<Arc<Table>>, meter: &mut Meter<'_>) -> Result<()> {
+        let shared = self.shared;
+        let Some(mapper) = &mut self.mapper else {
+            return Ok(());
+        };
+        if !shared.job.reaches(Stage::Partition) {
+            return Ok(());
+        }
+        let table = table.get().ok_or_else(|| shared.stop.error())?;
+        let to = To {
+            shared,
+            partitions: self.partitions,
+            origins: None,
+            exchange: None,
+            table: &table,
+            chunk: None,
+            goes: Goes::ByKey,
+        };
+        loop {
+            let made = rest(mapper, &mut self.made, 0, shared.number)?;
+            if made.is_empty() {
+                return Ok(());
+            }
+            count(
+                meter,
+                Stage::Map,
+                &Fingerprint::default(),
+                &made.fingerprint,
+            );
+            meter.lap(Stage::Map, State::Work);
+            let hands = (&mut self.scratch, &mut self.repeats, &mut self.seen);
+            to.distribute(made, hands, meter)?;
+        }
+    }
+}
+
+/// What went wrong in a map function, told with the place of the record that it had, at byte `at` of what was cut.
+fn placed(error: Error, shared: &Shared<'_>, chunk: Option<(&Chunk, usize)>, at: usize) -> Error {
+    match chunk {
+        Some((chunk, zero)) if error.path.is_none() => {
+            let offset = chunk.offset + at as u64 - zero as u64;
+            let path = shared.job.inputs[chunk.input].path();
+            error.at(path).offset(offset)
+        }
+        _ => error,
     }
 }
 
@@ -647,6 +692,45 @@ struct To<'a> {
 }
 
 impl To<'_> {
+    /// Partitions a batch and appends its records, with what a worker has in hand for that, but for those that it has
+    /// seen lately, where repeats are dropped.
+    fn distribute(
+        &self,
+        batch: Batch<'_>,
+        (scratch, repeats, seen): (&mut Scratch, &mut Option<Repeats>, &mut Seen),
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let (order, key) = (&self.shared.plan.order, self.shared.number);
+        seen.mapped.merge(&batch.fingerprint);
+        let batch = border::batch(self.shared.job, Border::Partition, batch);
+        let mut dropped = Fingerprint::default();
+        match self.goes {
+            Goes::AllToSlot(slot) => append_all(self.partitions, slot, &batch, scratch, meter)?,
+            Goes::OnlySlot(_) | Goes::ByKey => {
+                match repeats {
+                    None => partition(order, self.table, &batch, scratch, |_| true),
+                    Some(repeats) => partition(order, self.table, &batch, scratch, |record| {
+                        let is_repeat = repeats.is_repeat(order, record, batch.chunk, key);
+                        if is_repeat {
+                            dropped.add(record, key);
+                        }
+                        !is_repeat
+                    }),
+                }
+                self.append(&batch, scratch, meter)?;
+            }
+        }
+        self.partitions.passed(dropped.bytes);
+        seen.dropped.merge(&dropped);
+        // Not the batch's without those: a planted fault may have altered these.
+        let mut kept = batch.fingerprint;
+        kept.records = kept.records.saturating_sub(dropped.records);
+        kept.bytes = kept.bytes.saturating_sub(dropped.bytes);
+        count(meter, Stage::Partition, &batch.fingerprint, &kept);
+        meter.lap(Stage::Partition, State::Work);
+        Ok(())
+    }
+
     /// Appends each slot's records to the partition that owns it; workers begin at different slots, so that
     /// they seldom meet.
     fn append(

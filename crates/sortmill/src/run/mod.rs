@@ -143,6 +143,7 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     let inputs = Inputs {
         extents: extents(&sources),
         record_bytes_mean: guess::mean_record_bytes(job, os, &sources)?,
+        mapped: guess::mapped(job, os, &sources)?,
         device_count: devices(&sources).len(),
         packed: guess::packed_inputs(os, &sources)?,
         ahead_bytes: sources.iter().map(|source| source.ahead.len() as u64).sum(),
@@ -154,6 +155,10 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     }
     plan.verify =
         job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
+    if job.reduce_makes_bytes.is_some() && plan.verify {
+        let cause = "what a function makes of its input cannot be looked through again, so it needs a name of its own";
+        return Err(Error::new(ErrorKind::Usage, "verifying the output", cause));
+    }
     let temps = room::temp_paths(job, os, output.folder());
     if job.until.is_some() {
         output = Where::Nowhere;
@@ -406,7 +411,7 @@ fn sort_inner(
     let began_ns = os.now_ns();
     expected::before(job, &plan, os, &sources, &output, &folders);
     let usage_before = os.usage();
-    let number = os.random();
+    let number = job.number.unwrap_or_else(|| os.random());
     let mut uncommitted = Uncommitted::new(os, number);
     let mut uncommitted_folder = None;
     let unfinished = match &output {

@@ -127,7 +127,10 @@ fn one_after_the_other(
     let mut sorted = Sorted::nothing(&units);
     if job.reaches(Stage::Load) {
         let before = Took::now(shared);
-        let header = std::mem::take(&mut distributed.read.header);
+        let header = match &job.reduce_makes_bytes {
+            Some(heading) => heading.clone(),
+            None => std::mem::take(&mut distributed.read.header),
+        };
         let header_bytes = header.len() as u64;
         let span = Span {
             base: header_bytes,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
-use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning};
+use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning, each};
 use sortmill::order::{Format, KeyPart};
 
 use super::inputs::{Lines, Random, fixed, lines, seed};
@@ -21,7 +21,7 @@ fn change(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn change_map() -> MapFn {
-    Arc::new(|line, made| {
+    each(|line, made| {
         for record in change(line) {
             made.push(&record);
         }
@@ -76,7 +76,7 @@ fn a_map_function_may_drop_double_and_lengthen() {
 fn a_map_function_that_drops_all() {
     for machine in MACHINES {
         let case = Case {
-            map: Some(Arc::new(|_, _| {})),
+            map: Some(each(|_, _| {})),
             ..Case::lines(vec![b"a\nb\n".repeat(1000)])
         };
         let (output, _) = case.try_run(machine).unwrap();
@@ -88,7 +88,7 @@ fn a_map_function_that_drops_all() {
 fn a_map_function_that_breaks_the_format_fails_the_job() {
     for bad in [b"no newline".as_slice(), b"two\nlines\n", b""] {
         let case = Case {
-            map: Some(Arc::new(move |_, made| made.push(bad))),
+            map: Some(each(move |_, made| made.push(bad))),
             ..Case::lines(vec![b"a\nb\n".repeat(1000)])
         };
         let error = case.try_run(Machine::Sim).unwrap_err();
@@ -109,7 +109,7 @@ fn a_map_function_changes_keys_of_fixed_records() {
     let wanted = oracle::sorted(Format::Fixed(20), &keys, &[turned]).concat();
     for machine in MACHINES {
         let case = Case {
-            map: Some(Arc::new(|record, made| {
+            map: Some(each(|record, made| {
                 let turned: Vec<u8> = record.iter().rev().copied().collect();
                 made.push(&turned);
             })),
