@@ -12,6 +12,7 @@ pub mod keys;
 mod locale;
 pub mod options;
 mod refusals;
+pub mod silent;
 mod words;
 
 use std::ffi::OsString;
@@ -37,7 +38,7 @@ use sortmill::queue::Stop;
 use sortmill::report::{DryRun, plan_lines, temp_lines};
 use sortmill::run::{self, Prepared, Small};
 
-use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals};
+use crate::common::{Machine, Shape, inputs, node_program, print, say, stop_on_signals};
 use crate::disks;
 use crate::merge::Merge;
 use crate::progress;
@@ -520,9 +521,8 @@ impl Sort {
         job.compress_temp = self.compress_temp(job.merge.is_some());
         job.on = self.on.map(|node_count| On {
             node_count,
-            // This very program, even if another one has its name by now.
-            program: "/proc/self/exe".into(),
-            words: self.machine.node_words(),
+            program: node_program().0,
+            words: [node_program().1, self.machine.node_words()].concat(),
         });
         let parallel = self.gnu.parallel.map(|count| count.min(os.machine().cores));
         job.threads = self.threads.map(usize::from).or(parallel);

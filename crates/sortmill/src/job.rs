@@ -11,6 +11,7 @@ use crate::cluster::On;
 use crate::columns::Columns;
 use crate::disk::Figures;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
 use crate::line_keys::LineOrder;
 use crate::metrics::Stage;
 use crate::order::{Format, KeyPart, Order};
@@ -223,6 +224,8 @@ pub struct Job {
     pub reduce_makes_bytes: Option<Vec<u8>>,
     /// The key of the fingerprints, so that those of several jobs can be compared; `None` is a random number.
     pub number: Option<u64>,
+    /// What the inputs must hold together, under that key: what another job wrote.
+    pub expects: Option<Fingerprint>,
     /// Run to the end of this stage, one of [`UNTIL_STAGES`], and throw away what comes out of it: nothing is
     /// opened for output, and what is there stays. It shows what each stage costs.
     pub until: Option<Stage>,
@@ -303,6 +306,7 @@ impl Job {
             reduce: None,
             reduce_makes_bytes: None,
             number: None,
+            expects: None,
             until: None,
             trace: None,
             progress: None,

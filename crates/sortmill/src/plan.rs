@@ -559,7 +559,8 @@ impl Reading {
         // What it keeps between records.
         let mut map_state_bytes = 0;
         if job.map.is_some() && job.map_keeps_state {
-            map_state_bytes = limit / 8 / workers;
+            // All of it may be handed on at once.
+            map_state_bytes = (limit / 8 / workers).min(mapped_bytes_max as u64 / 4);
             budget.hold("state of the map function", workers * map_state_bytes)?;
         }
         Some(Self {

@@ -59,7 +59,7 @@ use crate::progress;
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
-use crate::run::proof::{check_input, compare};
+use crate::run::proof::{check_expected, check_input, compare};
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
 use crate::spread::TempFolder;
@@ -470,6 +470,7 @@ fn sort_inner(
     let (distributed, sorted) = (&way.distributed, &way.sorted);
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
+    check_expected(job, &distributed.input)?;
     let mut dropped = distributed.dropped;
     dropped.merge(&sorted.dropped);
     if job.reaches(Stage::Reduce) {
