@@ -161,9 +161,8 @@ impl Pipeline {
             job.expects = before.map(|before| before.fingerprints.written);
             let done = run::sort(&job, os, stop)?;
             if at > 0 {
-                let read = job.inputs[0].path();
-                let failed = |error| Error::io("removing temporary data", read, &error);
-                os.remove_file(read).map_err(failed)?;
+                // If it cannot be removed now, it goes with its folder, or with the next job.
+                let _ = os.remove_file(job.inputs[0].path());
             }
             report.phases.push(PhaseReport {
                 name: phase.name.clone(),
@@ -246,6 +245,8 @@ impl Pipeline {
             job.map_keeps_state = phase.shuffle.combines();
         }
         job.reduce = Some(reducer(phase, next, self, means.stop.as_ref()));
+        // Between phases nothing comes first, not even the header of the text.
+        job.reduce_makes_bytes = Some(Vec::new());
         if next.is_none() {
             job.reduce_makes_bytes = Some(self.form.heading(&self.table.columns));
             let codec = Codec::of_name(&self.path);

@@ -9,6 +9,7 @@ mod merge;
 mod order;
 mod packed;
 mod parts;
+mod pipeline;
 mod temp_packed;
 
 use std::path::{Path, PathBuf};
