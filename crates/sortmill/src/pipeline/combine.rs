@@ -26,14 +26,22 @@ struct Entry {
     to: u32,
 }
 
-/// Bytes that an entry takes beside its key and its states: itself, and two places in the table of slots.
-const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<u32>();
+/// Where an entry is found: its number and one more, 0 where there is none, and the upper half of its hash, so that most
+/// others are passed by without a look at them.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    number: u32,
+    tag: u32,
+}
+
+/// Bytes that an entry takes beside its key and its states: itself, and two slots.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<Slot>();
 
 /// Groups that came lately.
 pub struct Table {
     aggregates: Vec<Computed>,
-    /// Numbers of entries and one more, 0 where there is none; a power of two of them, at most half taken.
-    slots: Vec<u32>,
+    /// A power of two of them, at most half taken.
+    slots: Vec<Slot>,
     entries: Vec<Entry>,
     /// As many for each entry as there are aggregates.
     states: Vec<State>,
@@ -57,7 +65,7 @@ impl Table {
         let combines = aggregates.iter().all(Computed::combines);
         Self {
             aggregates: aggregates.to_vec(),
-            slots: vec![0; 16],
+            slots: vec![Slot::default(); 16],
             entries: Vec::new(),
             states: Vec::new(),
             keys: Vec::new(),
@@ -83,7 +91,7 @@ impl Table {
         }
         self.records += 1;
         let slot = self.slot(hash, key);
-        let number = match self.slots[slot] {
+        let number = match self.slots[slot].number {
             0 => match self.begin(hash, key, slot) {
                 Some(number) => number,
                 None => {
@@ -105,13 +113,15 @@ impl Table {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         loop {
-            let number = self.slots[slot];
+            let Slot { number, tag } = self.slots[slot];
             if number == 0 {
                 return slot;
             }
-            let entry = self.entries[number as usize - 1];
-            if entry.hash == hash && &self.keys[entry.from as usize..entry.to as usize] == key {
-                return slot;
+            if tag == (hash >> 32) as u32 {
+                let entry = self.entries[number as usize - 1];
+                if entry.hash == hash && &self.keys[entry.from as usize..entry.to as usize] == key {
+                    return slot;
+                }
             }
             slot = (slot + 1) & mask;
         }
@@ -133,7 +143,10 @@ impl Table {
         self.entries.push(Entry { hash, from, to });
         self.states
             .extend(self.aggregates.iter().map(Computed::begin));
-        self.slots[slot] = number as u32 + 1;
+        self.slots[slot] = Slot {
+            number: number as u32 + 1,
+            tag: (hash >> 32) as u32,
+        };
         if 2 * self.entries.len() > self.slots.len() {
             self.grow();
         }
@@ -143,13 +156,14 @@ impl Table {
     fn grow(&mut self) {
         let count = 2 * self.slots.len();
         self.slots.clear();
-        self.slots.resize(count, 0);
+        self.slots.resize(count, Slot::default());
         for (number, entry) in (1u32..).zip(&self.entries) {
             let mut slot = entry.hash as usize & (count - 1);
-            while self.slots[slot] != 0 {
+            while self.slots[slot].number != 0 {
                 slot = (slot + 1) & (count - 1);
             }
-            self.slots[slot] = number;
+            let tag = (entry.hash >> 32) as u32;
+            self.slots[slot] = Slot { number, tag };
         }
     }
 
@@ -200,7 +214,7 @@ impl Table {
         if self.records < WORTH * self.entries.len() as u64 {
             self.aside = ASIDE * self.records;
         }
-        self.slots.fill(0);
+        self.slots.fill(Slot::default());
         self.entries.clear();
         self.states.clear();
         self.keys.clear();

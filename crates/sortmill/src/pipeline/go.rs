@@ -22,7 +22,7 @@ use super::shuffle::{Drain, Feed, Shuffle};
 use super::verbs::{Step, Steps};
 use super::write::Form;
 use super::{Node, NodeKind, Pipeline, Settings, paths};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Compress, Input, Job, MapFn, Output, ReduceFn};
 use crate::order::Format;

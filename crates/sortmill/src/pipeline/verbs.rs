@@ -304,9 +304,12 @@ fn lowered<'t>(word: &'t [u8], lower: bool, text: &'t mut Vec<u8>) -> &'t [u8] {
         return word;
     }
     text.clear();
-    match std::str::from_utf8(word) {
-        Ok(word) if !word.is_ascii() => text.extend_from_slice(word.to_lowercase().as_bytes()),
-        _ => text.extend(word.iter().map(u8::to_ascii_lowercase)),
+    let other = (!word.is_ascii()).then(|| std::str::from_utf8(word));
+    if let Some(Ok(letters)) = other {
+        text.extend_from_slice(letters.to_lowercase().as_bytes());
+    } else {
+        text.extend_from_slice(word);
+        text.make_ascii_lowercase();
     }
     text
 }
