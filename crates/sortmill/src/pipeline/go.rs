@@ -314,7 +314,7 @@ fn mapper(phase: &Phase) -> MapFn {
 /// Where the records of a reducer go.
 enum End {
     /// To the shuffle of the next phase.
-    Feed(Feed, Vec<u8>),
+    Feed(Box<Feed>, Vec<u8>),
     /// To the output.
     Write(Form, Vec<Column>, Vec<u8>),
 }
@@ -361,7 +361,7 @@ fn reducer(phase: &Phase, next: Option<&Phase>, of: &Pipeline, stop: Option<&Sto
         let mut drain = Drain::new(&shuffle, &left);
         let mut steps = Steps::new(&after);
         let mut end = match &next {
-            Some(next) => End::Feed(Feed::new(next, REDUCER_STATE_BYTES), Vec::new()),
+            Some(next) => End::Feed(Box::new(Feed::new(next, REDUCER_STATE_BYTES)), Vec::new()),
             None => End::Write(form, columns.clone(), Vec::new()),
         };
         let stop = stop.clone();

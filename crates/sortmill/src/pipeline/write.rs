@@ -115,7 +115,8 @@ fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
 /// An only value that is empty would be an empty line, which some readers pass over.
 fn write_csv(bytes: &[u8], is_single: bool, to: &mut Vec<u8>) {
     let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    if !bytes.iter().any(special) && !(is_single && bytes.is_empty()) {
+    let is_quoted = bytes.iter().any(special) || is_single && bytes.is_empty();
+    if !is_quoted {
         return to.extend_from_slice(bytes);
     }
     to.push(b'"');
