@@ -494,12 +494,12 @@ impl Plan {
     }
 
     /// The bytes that any sort of this input within this memory must move, in and out of devices: the
-    /// input once, the output once, and what does not fit in memory twice more (Aggarwal and Vitter 1988;
+    /// input once, the output once, and what of it, or of what was made of it, does not fit in memory twice more (Aggarwal and Vitter 1988;
     /// CD 1.1.2 calls a system that does just that 2-IO).
     #[must_use]
-    pub fn lower_bound_bytes(&self, input_bytes: u64, output_bytes: u64) -> u64 {
+    pub fn lower_bound_bytes(&self, input_bytes: u64, mapped_bytes: u64, output_bytes: u64) -> u64 {
         let limit_bytes = self.budget.limit_bytes * u64::from(self.node_count());
-        let beyond = input_bytes.saturating_sub(limit_bytes);
+        let beyond = mapped_bytes.saturating_sub(limit_bytes);
         input_bytes + output_bytes + 2 * beyond
     }
 }

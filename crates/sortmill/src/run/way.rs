@@ -76,7 +76,11 @@ impl Way {
             return read.bytes + output_bytes;
         }
         // What was compressed is read so, and spilled as what it was.
-        let bound = plan.lower_bound_bytes(read.bytes, output_bytes);
+        let mapped_bytes = match plan.is_mapped() {
+            true => self.distributed.fingerprint.bytes,
+            false => read.bytes,
+        };
+        let bound = plan.lower_bound_bytes(read.bytes, mapped_bytes, output_bytes);
         bound - read.bytes + read.stored_bytes()
     }
 }
