@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
+.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-pipelines bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -73,6 +73,7 @@ check: ## formatting, lints, house rules
 	python3 bench/side_by_side.py --check
 	python3 bench/compress_temp.py --check
 	python3 bench/generators.py --check
+	python3 bench/pipelines.py --check
 
 bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
@@ -85,6 +86,11 @@ bench-shapes: ## time skewed, ordered and long records beside uniform ones, and 
 	$(CARGO) build --release -p sortmill-cli
 	python3 bench/shapes.py --resume
 	python3 bench/shapes.py --write
+
+bench-pipelines: ## time a day's pipelines with GNU's programs and with this one (20 GB of disk, two hours)
+	$(CARGO) build --release -p sortmill-cli
+	python3 bench/pipelines.py
+	python3 bench/pipelines.py --write
 
 side-by-side: ## what GNU sort and Sortmill leave behind when things go wrong (root, FUSE, 5 minutes, 2 GB of disk)
 	bench/side_by_side.sh

@@ -10,6 +10,7 @@ import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
+import pipeline_table
 import readme
 import results
 import shape_table
@@ -178,6 +179,31 @@ class Shapes(unittest.TestCase):
     def test_pipes_are_held_against_the_slowest_of_the_three(self):
         walls = {"gen alone": 2.0, "sort alone": 8.0, "check alone": 1.0, "joined": 8.8}
         self.check([shape("pipes", name, wall_s) for name, wall_s in walls.items()], "| 8.8 | 1.10 | yes |")
+
+
+def pipeline(name, program, wall_s, **others):
+    return {"case": name, "program": program, "version": "1", "date": "2026-11-22", "commit": "abc", "round": 1,
+            "bytes": 5 * GB, "memory_bytes": 1 << 30, "wall_s": wall_s, "cpu_s": 10.0, "peak_anon_bytes": 1 << 30,
+            "cpu": "x", "cores": 2, "memory_total_bytes": 1 << 34, "kernel": "6", "file_system": "ext4"} | others
+
+
+class Pipelines(unittest.TestCase):
+    def test_ratios_are_of_one_round(self):
+        rows = [pipeline("uniq -c", program, wall_s, round=number)
+                for number, gnu, ours in ((1, 30.0, 10.0), (2, 90.0, 45.0), (3, 40.0, 10.0))
+                for program, wall_s in (("GNU", gnu), ("sortmill", ours))]
+        text = pipeline_table.tables(rows)
+        self.assertIn("| uniq -c | 40.0 (30.0 - 90.0) | 10.0 (10.0 - 45.0) | 3.00 (2.00 - 4.00) | 2.00 |", text)
+        self.assertIn("3 rounds", pipeline_table.provenance(Path("x.csv"), rows))
+
+    def test_others_stand_beside_and_small_inputs_below(self):
+        rows = [pipeline("shuffle", program, wall_s) for program, wall_s in
+                (("GNU", 20.0), ("sortmill", 10.0), ("DuckDB", 33.0))]
+        rows += [pipeline("small", program, wall_s, bytes=10_000) for program, wall_s in
+                 (("GNU", 0.004), ("sortmill", 0.002))]
+        text = pipeline_table.tables(rows)
+        self.assertIn("| DuckDB 33.0 s |", text)
+        self.assertIn("| 10 kB | 4.0 | 2.0 | 2.00 |", text)
 
 
 class TheCases(unittest.TestCase):

@@ -9,6 +9,7 @@ mod check;
 mod columns;
 mod common;
 mod completions;
+mod count;
 mod disks;
 mod doctor;
 mod r#gen;
@@ -17,8 +18,11 @@ mod merge;
 mod node;
 mod progress;
 mod report;
+mod shuffle;
 mod size;
 mod sort;
+mod top;
+mod uniq;
 
 pub use common::nodes_are_started_by;
 pub use size::size_in_bytes;
@@ -41,6 +45,10 @@ struct Arguments {
 enum Command {
     Sort(Box<sort::Sort>),
     Merge(Box<merge::Merge>),
+    Shuffle(Box<shuffle::Shuffle>),
+    Uniq(Box<uniq::Uniq>),
+    Count(Box<count::Count>),
+    Top(Box<top::Top>),
     /// Generate test data
     #[command(subcommand)]
     Gen(r#gen::Gen),
@@ -70,9 +78,13 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     let words = r#gen::arranged(words, &Arguments::command());
     let arguments = Arguments::parse_from(words);
     let result = match arguments.command {
-        // These two are read by themselves, above: where they are not the first word, they are none.
+        // These are read by themselves, above: where they are not the first word, they are none.
         Command::Sort(sort) => sort.run(),
         Command::Merge(merge) => merge.run(),
+        Command::Shuffle(shuffle) => shuffle.run(),
+        Command::Uniq(uniq) => uniq.run(),
+        Command::Count(count) => count.run(),
+        Command::Top(top) => top.run(),
         Command::Gen(kind) => kind.run(),
         Command::Check(check) => check.run(),
         Command::Bench(Bench::Disk(disk)) => disk.run(),

@@ -26,7 +26,13 @@ impl Report {
         let told = read(&self.file)?;
         let text = match (&self.other, serde_json::from_str::<DryRun>(&told)) {
             (None, Ok(plan)) => plan.lines(),
-            (None, Err(_)) => report(&self.file, &told)?.details(),
+            (None, Err(_)) => {
+                let report = report(&self.file, &told)?;
+                let before = report.before.as_ref();
+                let before =
+                    before.map_or_else(String::new, |before| before.details() + "\nthen\n\n");
+                before + &report.details()
+            }
             (Some(other), _) => {
                 let after = report(other, &read(other)?)?;
                 compare(&report(&self.file, &told)?, &after)

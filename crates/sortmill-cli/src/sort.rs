@@ -1,15 +1,19 @@
-//! `sortmill sort`, `sortmill merge`, and the program itself where it is called `sort`.
+//! `sortmill sort`, the commands that share its table (`merge`, `shuffle`, `uniq`, `count`, `top`), and the program itself
+//! where it is called `sort`.
 //!
 //! Words are read in GNU's way ([`words`]), then by clap, whose table holds GNU's options ([`options`]) and our own;
 //! [`refusals`] looks at them as a whole, [`keys`] makes an order of lines out of them. What comes out is a [`Job`] for
 //! the engine, or a check of one input ([`disorder`]).
 
 mod annotate;
+mod called;
+mod counted;
 mod disorder;
 mod doubts;
 mod files_from;
 pub mod keys;
 mod locale;
+pub mod made;
 pub mod options;
 mod refusals;
 pub mod silent;
@@ -24,7 +28,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{ArgAction, Args, Command, FromArgMatches};
+use clap::{ArgAction, Args};
 use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
@@ -35,16 +39,18 @@ use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
 use sortmill::parts::{PartCut, PartName, Parts};
 use sortmill::queue::Stop;
-use sortmill::report::{DryRun, plan_lines, temp_lines};
+use sortmill::report::{DryRun, Report, plan_lines, temp_lines};
 use sortmill::run::{self, Prepared, Small};
+use sortmill::stage::read::Source;
 
 use crate::common::{Machine, Shape, inputs, node_program, print, say, stop_on_signals};
 use crate::disks;
-use crate::merge::Merge;
 use crate::progress;
 use crate::size::{self, Size};
 
+use self::called::Called;
 use self::keys::SEED_BYTES;
+use self::made::Made;
 use self::options::Gnu;
 use self::words::{OldKey, Way};
 
@@ -229,48 +235,19 @@ pub struct Sort {
     #[arg(skip)]
     called: Called,
 
+    /// What is made of the records.
+    #[arg(skip)]
+    made: Made,
+
     /// Keys in the old form.
     #[arg(skip)]
     old_keys: Vec<OldKey>,
 }
 
-/// The name that the words stand behind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Called {
-    /// The program itself is called `sort`.
-    Sort,
-    /// `sortmill sort`.
-    #[default]
-    SortmillSort,
-    /// `sortmill merge`.
-    SortmillMerge,
-}
-
-impl Called {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sort => "sort",
-            Self::SortmillSort => "sortmill sort",
-            Self::SortmillMerge => "sortmill merge",
-        }
-    }
-
-    /// The options and operands, as parser, help, completions and man page have them.
-    fn table(self) -> Command {
-        let named = |name| Command::new(name).bin_name(self.name()).max_term_width(100);
-        let mut table = match self {
-            Self::Sort | Self::SortmillSort => Sort::augment_args(named("sort")),
-            Self::SortmillMerge => Merge::augment_args(named("merge")),
-        };
-        table.build();
-        table
-    }
-}
-
 const VERSION: &str = concat!("(Sortmill) ", env!("CARGO_PKG_VERSION"));
 
-/// What was asked of `sort`, if it is `sort` that this process is called as, or its first word, or that is `merge`.
-/// Words that cannot be read, and requests for help, end the process.
+/// What was asked of `sort`, if it is `sort` that this process is called as, or its first word, or that is `merge`,
+/// `shuffle`, `uniq`, `count` or `top`. Words that cannot be read, and requests for help, end the process.
 pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
     let program = words.next().unwrap_or_default();
     let as_sort = Path::new(&program)
@@ -278,11 +255,7 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
         .is_some_and(|name| name == "sort");
     let called = match as_sort {
         true => Called::Sort,
-        false => match words.next()?.to_str()? {
-            "sort" => Called::SortmillSort,
-            "merge" => Called::SortmillMerge,
-            _ => return None,
-        },
+        false => Called::of_word(words.next()?.to_str()?)?,
     };
     let mut table = called.table();
     let read = words::read(words, &table, Way::of_environment()).unwrap_or_else(|refusal| {
@@ -296,8 +269,7 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
     let words = std::iter::once("sort".into()).chain(read.words);
     let matches = table.try_get_matches_from_mut(words);
     let matches = matches.unwrap_or_else(|error| error.exit());
-    let mut sort = Sort::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    sort.called = called;
+    let mut sort = called.read(&matches).unwrap_or_else(|error| error.exit());
     sort.old_keys = read.old_keys;
     Some(sort)
 }
@@ -305,10 +277,7 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
 impl Sort {
     /// The same as `sortmill merge`.
     pub fn called_merge(self) -> Self {
-        Self {
-            called: Called::SortmillMerge,
-            ..self
-        }
+        self.called(Called::SortmillMerge)
     }
 
     /// Whether compressed inputs are read as what they were. GNU sort does no such thing.
@@ -354,7 +323,8 @@ impl Sort {
         }
         // Whoever calls `sort` expects its bytes and no words.
         self.quiet |= self.called == Called::Sort && !self.verbose;
-        if self.shape.format.is_lines() && self.locale.is_none() {
+        let is_ordered = !matches!(self.made, Made::Shuffled(_));
+        if is_ordered && self.shape.format.is_lines() && self.locale.is_none() {
             locale::mention();
         }
         let os = self.machine.open()?;
@@ -366,10 +336,17 @@ impl Sort {
             return Err(error.hint(hint));
         }
         let stop = stop_on_signals();
-        let done = match self.gnu.checks() {
-            Some(how) => disorder::look(&job, how, &os, &stop),
-            None if self.gnu.debug => self.sort_annotated(job, &os, &stop),
-            None => self.sort(job, &os, &stop),
+        let done = match (self.gnu.checks(), self.made) {
+            (Some(how), _) => disorder::look(&job, how, &os, &stop),
+            (None, _) if self.gnu.debug => self.sort_annotated(job, &os, &stop),
+            (
+                None,
+                Made::Counted {
+                    by_count: true,
+                    first,
+                },
+            ) => self.rank(&job, first, &os, &stop),
+            (None, _) => self.sort(job, &os, &stop),
         };
         done.inspect_err(|error| {
             if error.kind == ErrorKind::Reader {
@@ -413,14 +390,7 @@ impl Sort {
                 Small::Larger(sources) => sources,
             };
         }
-        let temps = run::folders(&job, os)?.temps;
-        let known: Vec<Option<Known>> = temps.iter().map(|temp| disks::known(os, temp)).collect();
-        job.disks = known.iter().map(disks::figures).collect();
-        let prepared = run::prepare_opened(&job, sources, os)?;
-        let mut plan = plan_lines(&prepared.plan) + &temp_lines(&prepared.temps);
-        for (known, temp) in known.iter().zip(&temps) {
-            plan += &disks::advice(known.as_ref(), os, temp);
-        }
+        let (prepared, plan) = self.prepare(&mut job, sources, os)?;
         if self.dry_run {
             return self.tell_plan(&prepared, &plan, os);
         }
@@ -430,10 +400,7 @@ impl Sort {
         // A report that cannot be written shows before the work, not after the output has its name.
         let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
         let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
-        let shown = self.shown(&job);
-        job.progress = shown.as_ref().map(|_| Arc::default());
-        let sort = || run::sort_prepared(&job, prepared, os, stop);
-        let report = progress::show(shown, job.progress.as_ref(), os, stop, sort)?;
+        let report = self.work_on(&mut job, prepared, os, stop)?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
@@ -448,12 +415,43 @@ impl Sort {
                 "sortmill: temporary data, blocks of one file, were not compressed: {program} takes whole files\n"
             ));
         }
+        self.tell(&report);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Plans a job whose inputs have been opened, with what is known of the disks. Answers the plan in words too.
+    fn prepare(
+        &self,
+        job: &mut Job,
+        sources: Vec<Source>,
+        os: &Host,
+    ) -> Result<(Prepared, String)> {
+        let temps = run::folders(job, os)?.temps;
+        let known: Vec<Option<Known>> = temps.iter().map(|temp| disks::known(os, temp)).collect();
+        job.disks = known.iter().map(disks::figures).collect();
+        let prepared = run::prepare_opened(job, sources, os)?;
+        let mut plan = plan_lines(&prepared.plan) + &temp_lines(&prepared.temps);
+        for (known, temp) in known.iter().zip(&temps) {
+            plan += &disks::advice(known.as_ref(), os, temp);
+        }
+        Ok((prepared, plan))
+    }
+
+    /// Runs a job, and shows how far it is.
+    fn work_on(&self, job: &mut Job, prepared: Prepared, os: &Host, stop: &Stop) -> Result<Report> {
+        let shown = self.shown(job);
+        job.progress = shown.as_ref().map(|_| Arc::default());
+        let sort = || run::sort_prepared(job, prepared, os, stop);
+        progress::show(shown, job.progress.as_ref(), os, stop, sort)
+    }
+
+    /// Tells what was done, as much of it as was asked for.
+    fn tell(&self, report: &Report) {
         if self.verbose {
             say(&report.details());
         } else if !self.quiet {
             say(&report.summary());
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     /// Whether nobody asks how the job goes or went.
@@ -501,9 +499,10 @@ impl Sort {
         job.keys = self.shape.parts()?;
         job.line_order = self.line_order(os)?;
         job.unique = self.gnu.unique;
+        self.ask(&mut job, os);
         job.merge = match self.called {
             Called::SortmillMerge => Some(Disorder::Refused),
-            Called::Sort | Called::SortmillSort => self.gnu.merge.then_some(Disorder::Kept),
+            _ => self.gnu.merge.then_some(Disorder::Kept),
         };
         job.decompress = self.unpacks();
         job.compress = self.compress(&job.output);

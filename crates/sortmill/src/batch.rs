@@ -74,6 +74,22 @@ pub enum Offsets<'a> {
 }
 
 impl Offsets<'_> {
+    /// Where those from number `from` on lie.
+    fn rest(&self, from: usize) -> Self {
+        match *self {
+            Self::Each(offsets) => Self::Each(&offsets[from..]),
+            Self::Every {
+                from: first,
+                bytes,
+                count,
+            } => Self::Every {
+                from: first + from as u32 * bytes,
+                bytes,
+                count: count - from as u32,
+            },
+        }
+    }
+
     /// How many records there are.
     #[inline]
     #[must_use]
@@ -136,6 +152,17 @@ impl<'a> Batch<'a> {
     /// All records in order.
     pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
         (0..self.len()).map(|index| self.record(index))
+    }
+
+    /// The records from number `from` on, which are not summed up.
+    #[must_use]
+    pub fn rest(&self, from: usize) -> Self {
+        Self {
+            chunk: self.chunk,
+            bytes: self.bytes,
+            offsets: self.offsets.rest(from),
+            fingerprint: Fingerprint::default(),
+        }
     }
 
     /// Bytes of the records `rows`.

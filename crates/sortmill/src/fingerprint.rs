@@ -34,6 +34,14 @@ impl Fingerprint {
         self.sum = self.sum.wrapping_add(u128::from(hash));
     }
 
+    /// Adds `count` times a record of `bytes` bytes, whose hash under the job's key is `hash`.
+    pub fn add_times(&mut self, bytes: u64, hash: u64, count: u64) {
+        self.records += count;
+        self.bytes += bytes * count;
+        let sum = u128::from(hash).wrapping_mul(u128::from(count));
+        self.sum = self.sum.wrapping_add(sum);
+    }
+
     /// Adds all the records of another set.
     pub fn merge(&mut self, other: &Self) {
         self.records += other.records;

@@ -121,6 +121,8 @@ fn varint_bytes(value: f64) -> f64 {
 fn shares(plan: &Plan, data_bytes: u64, record_bytes: f64) -> Vec<f64> {
     let records = (data_bytes as f64 / record_bytes).max(1.0);
     let keys = match plan.order.format() {
+        // Dealt, not cut.
+        _ if plan.yields.shuffle().is_some() => f64::INFINITY,
         Format::Kv => {
             let each = (plan.chunk_bytes as f64 / record_bytes).clamp(1.0, KEYS_PER_CHUNK as f64);
             plan.chunk_count as f64 * each

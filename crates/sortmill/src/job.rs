@@ -18,6 +18,7 @@ use crate::order::{Format, KeyPart, Order};
 use crate::parts::Parts;
 use crate::progress::Progress;
 use crate::trace::Trace;
+use crate::yields::Yield;
 
 /// Where records come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -180,6 +181,11 @@ pub struct Job {
     pub columns: Option<Columns>,
     /// Of records with equal keys only the first of the inputs comes out. What a line order says of that is asked too.
     pub unique: bool,
+    /// What comes out, where that is not all records in order.
+    pub yields: Yield,
+    /// The job's number, which names its temporary folder and keys its fingerprints; `None` is a random one. Two jobs
+    /// of one number prove that what one wrote is what the other read.
+    pub number: Option<u64>,
     /// The most memory to use, in bytes; `None` is half of what is available.
     pub memory_bytes: Option<u64>,
     /// Whether that is a wish rather than a limit: less than the least plan needs becomes that, more than is available
@@ -222,8 +228,6 @@ pub struct Job {
     /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
     /// be verified.
     pub reduce_makes_bytes: Option<Vec<u8>>,
-    /// The key of the fingerprints, so that those of several jobs can be compared; `None` is a random number.
-    pub number: Option<u64>,
     /// What the inputs must hold together, under that key: what another job wrote.
     pub expects: Option<Fingerprint>,
     /// Run to the end of this stage, one of [`UNTIL_STAGES`], and throw away what comes out of it: nothing is
@@ -287,6 +291,8 @@ impl Job {
             line_order: None,
             columns: None,
             unique: false,
+            yields: Yield::All,
+            number: None,
             memory_bytes: None,
             memory_is_wish: false,
             temps: Vec::new(),
@@ -305,7 +311,6 @@ impl Job {
             map_keeps_state: false,
             reduce: None,
             reduce_makes_bytes: None,
-            number: None,
             expects: None,
             until: None,
             trace: None,
@@ -336,7 +341,11 @@ impl Job {
     pub fn input_order(&self) -> Result<Order> {
         let lines = self.line_order.as_ref();
         let order = order_of(self.format, &self.keys, lines, self.columns.as_ref())?;
-        Ok(order.with_unique(self.unique))
+        let order = order.with_unique(self.unique);
+        Ok(match self.yields {
+            Yield::Shuffled(_) => order.by_place(),
+            Yield::All | Yield::Runs(_) | Yield::First(_) => order,
+        })
     }
 
     /// Whether of records with equal keys only the first comes out.
@@ -350,7 +359,14 @@ impl Job {
     #[must_use]
     pub fn keeps_records(&self) -> bool {
         let is_changed = self.map.is_some() || self.reduce.is_some() || self.compress.is_some();
-        !is_changed && !self.is_unique()
+        !is_changed && !self.is_unique() && self.yields.keeps_records()
+    }
+
+    /// Whether records must be whole in memory before they come out, however long they are.
+    #[must_use]
+    pub fn wants_whole_records(&self) -> bool {
+        let by_function = self.map.is_some() || self.reduce.is_some();
+        by_function || self.on.is_some() || !self.yields.keeps_records()
     }
 
     /// Whether the job gets as far as `stage`, and does not end before it.

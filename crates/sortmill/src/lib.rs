@@ -5,6 +5,8 @@
 
 pub mod bad;
 pub mod batch;
+pub mod best;
+pub mod between;
 pub mod block;
 pub mod bodies;
 pub mod borders;
@@ -41,7 +43,9 @@ pub mod repeats;
 pub mod report;
 pub mod rows;
 pub mod run;
+pub mod runs;
 pub mod sample;
+pub mod shuffle;
 pub mod space;
 pub mod spills;
 pub mod spread;
@@ -55,5 +59,6 @@ pub mod text;
 pub mod trace;
 pub mod verdict;
 pub mod wire;
+pub mod yields;
 
 pub use sortmill_io as io;

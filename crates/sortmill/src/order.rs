@@ -230,6 +230,8 @@ enum Shape {
     Keys(Keys),
     /// Columns of a record.
     Columns(ColumnKeys),
+    /// None: the place decides.
+    Place,
 }
 
 fn newline() -> u8 {
@@ -375,6 +377,15 @@ impl Order {
         }
     }
 
+    /// The same records without keys: they are all equal.
+    #[must_use]
+    pub fn by_place(self) -> Self {
+        Self {
+            shape: Shape::Place,
+            ..self
+        }
+    }
+
     /// Whether of records with equal keys only the first comes out.
     #[must_use]
     pub fn is_unique(&self) -> bool {
@@ -406,6 +417,12 @@ impl Order {
             Shape::Line => Some(0),
             Shape::Pair => Some(KV_HEADER_BYTES),
             Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) | Shape::Columns(_) => None,
+            // Nothing, of which the record is behind: where other keys of the format are.
+            Shape::Place => match self.format {
+                Format::Lines => Some(0),
+                Format::Kv => Some(KV_HEADER_BYTES),
+                _ => None,
+            },
         }
     }
 
@@ -536,6 +553,7 @@ impl Order {
                 let left = keys.fill(record, depth * LINE_WORD_BYTES, &mut eight);
                 line_word_of(eight, left)
             }
+            Shape::Place => 0,
         }
     }
 
@@ -545,6 +563,7 @@ impl Order {
         match self.shape {
             Shape::Line | Shape::Pair | Shape::Keys(_) | Shape::Columns(_) => line_word(key, depth),
             Shape::Slice { .. } | Shape::Parts { .. } => slice_word(key, depth),
+            Shape::Place => 0,
         }
     }
 
@@ -559,6 +578,7 @@ impl Order {
             Shape::Slice { bytes, .. } | Shape::Parts { bytes, .. } => {
                 (depth + 1) * FIXED_WORD_BYTES >= bytes
             }
+            Shape::Place => true,
         }
     }
 
@@ -586,6 +606,7 @@ impl Order {
             }
             Shape::Keys(keys) => keys.compare(a, b),
             Shape::Columns(keys) => keys.compare_heads(a, b, usize::MAX),
+            Shape::Place => Ordering::Equal,
         }
     }
 
@@ -632,6 +653,7 @@ impl Order {
             }
             Shape::Keys(keys) => keys.compare_with_key(record, key),
             Shape::Columns(keys) => keys.compare_with_key(record, key),
+            Shape::Place => b""[..].cmp(key),
         }
     }
 
@@ -644,6 +666,7 @@ impl Order {
         match &self.shape {
             Shape::Line => &record[..record.len() - 1],
             Shape::Pair => kv_key(record),
+            Shape::Place => &[],
             Shape::Slice { .. } | Shape::Parts { .. } | Shape::Keys(_) | Shape::Columns(_) => {
                 unreachable!("a key that may lie in pieces")
             }
@@ -666,6 +689,7 @@ impl Order {
             }
             Shape::Keys(keys) => keys.key_into(record, key, usize::MAX),
             Shape::Columns(keys) => keys.key_into(record, key, usize::MAX),
+            Shape::Place => {}
         }
     }
 

@@ -536,6 +536,21 @@ impl<'a> Partitions<'a> {
         Some(Boundary { key, chunk })
     }
 
+    /// How many slots of `table`, the lowest ones, hold at least `count` records together by now; all of them if that
+    /// is not so yet.
+    #[must_use]
+    pub fn slots_with(&self, table: &Table, count: u64) -> usize {
+        let list = self.list.read().expect("no thread panicked");
+        let mut have = 0;
+        for slot in 0..table.slot_count() {
+            if have >= count {
+                return slot;
+            }
+            have += lock(&list[table.owner(slot) as usize].state).records;
+        }
+        table.slot_count()
+    }
+
     fn partition(&self, id: u32) -> Arc<Partition> {
         let list = self.list.read().expect("no thread panicked");
         Arc::clone(&list[id as usize])

@@ -8,6 +8,7 @@ mod chunk_buffers;
 mod codecs;
 mod foreseen;
 mod holding;
+mod keeping;
 mod merging;
 mod temp_packing;
 
@@ -24,14 +25,16 @@ use crate::job::Job;
 use crate::long::{HEAD_BYTES_MAX, WHOLE_COUNT};
 use crate::metrics::Stage;
 use crate::order::{Format, Order};
-use crate::repeats::ROW_SLOTS;
+use crate::shuffle::Shuffle;
 use crate::space;
 use crate::text;
+use crate::yields::Yield;
 
 use chunk_buffers::ChunkBuffers;
 pub use codecs::{Decoders, Encoders, PackedInputs};
 pub use foreseen::Doubt;
 use holding::Holding;
+pub use keeping::{Candidates, Lately};
 pub use merging::{Merging, RUN_BUFFERS, STREAM_BUFFERS, Step};
 pub use temp_packing::TempPacking;
 
@@ -139,15 +142,6 @@ pub struct Nodes {
     pub frame_bytes: usize,
     /// Frames to each other node, filled or on their way; one more is for what comes from it.
     pub frame_count: usize,
-}
-
-/// Keys that a worker has seen lately, where repeats are dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Lately {
-    /// How many there may be.
-    pub slot_count: usize,
-    /// Their bytes.
-    pub ring_bytes: usize,
 }
 
 /// The numbers of a job. Serialises whole: other nodes will get it.
@@ -269,6 +263,12 @@ pub struct Plan {
     /// What each worker keeps of the keys it has seen, where of equal keys only the first record comes out.
     #[serde(default)]
     pub lately: Option<Lately>,
+    /// What comes out, where that is not all records in order.
+    #[serde(default)]
+    pub yields: Yield,
+    /// What each worker keeps, where only the first records come out and as many as are wanted fit.
+    #[serde(default)]
+    pub candidates: Option<Candidates>,
     /// Read the output again before it gets its name.
     pub verify: bool,
 }
@@ -406,7 +406,10 @@ impl Plan {
             takes_parts: sorting.takes_parts,
             head_bytes: HEAD_BYTES_MAX.min(holding.block_bytes / 4),
             body_depth: holding.body_depth,
-            sample_count: job.tuning.sample_count.unwrap_or(sample_count),
+            sample_count: match job.yields {
+                Yield::Shuffled(_) => 0,
+                _ => job.tuning.sample_count.unwrap_or(sample_count),
+            },
             sample_bytes,
             record_bytes_mean: sorting.record_bytes as u64,
             temp_bytes: Some(0).filter(|_| !job.reaches(Stage::Spill)),
@@ -428,6 +431,8 @@ impl Plan {
             temp_packing: holding.temp_packing,
             equal_keys_meet: job.equal_keys_meet || job.is_unique(),
             lately: sorting.lately,
+            yields: job.yields,
+            candidates: sorting.candidates,
             verify: job.verify.unwrap_or(false),
             budget,
             order,
@@ -578,23 +583,6 @@ impl Reading {
     }
 }
 
-impl Lately {
-    /// In `bytes`, of records of `record_bytes` in the mean.
-    fn new(bytes: u64, record_bytes: f64) -> Self {
-        let slots = (bytes as f64 / (record_bytes + ENTRY_BYTES as f64)) as usize;
-        let slot_count = slots.max(1).next_multiple_of(ROW_SLOTS);
-        let left = bytes.saturating_sub((slot_count * ENTRY_BYTES) as u64);
-        Self {
-            slot_count,
-            ring_bytes: sortmill_io::align_down(left).max(sortmill_io::ALIGN_BYTES as u64) as usize,
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.slot_count * ENTRY_BYTES + self.ring_bytes) as u64
-    }
-}
-
 impl Nodes {
     fn new(on: &On, limit: u64, other_count: usize) -> Self {
         let share = limit / 128 / other_count.max(1) as u64;
@@ -625,6 +613,7 @@ struct Sorting {
     record_bytes_max: usize,
     takes_parts: bool,
     lately: Option<Lately>,
+    candidates: Option<Candidates>,
 }
 
 impl Sorting {
@@ -639,10 +628,7 @@ impl Sorting {
         // Records that are longer than a chunk, where they must be whole, while they are put together and
         // distributed. Any record that fits a chunk is allowed.
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
-        let takes_parts = order.key_from().is_some()
-            && job.map.is_none()
-            && job.on.is_none()
-            && job.reduce.is_none();
+        let takes_parts = order.key_from().is_some() && !job.wants_whole_records();
         let share = if takes_parts { limit / 2 } else { limit / 64 };
         let record_bytes_longest = (share as usize).max(in_chunk);
         let longs = match job.format {
@@ -680,6 +666,8 @@ impl Sorting {
                 reading.worker_count as u64 * lately.bytes(),
             )?;
         }
+        let workers = reading.worker_count as u64;
+        let candidates = Candidates::new(job, workers, record_bytes, budget)?;
         let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
         let share = |bytes: u64| bytes.div_ceil(node_count(job));
         let known = inputs.bytes().or(inputs.packed.guessed_bytes);
@@ -696,9 +684,18 @@ impl Sorting {
         // skew, in each worker's hands and in those of the loader, which sorts what must be merged.
         let tables = reading.worker_count as u64 + 1;
         let partitions_most = (limit / (4 * BLOCK_BYTES_MIN)).clamp(1, PARTITION_COUNT_MAX);
-        let partition_bytes = best.max(data_bytes / partitions_most);
+        // How many partitions records are dealt to is not for memory to choose.
+        let dealt_to = job.yields.shuffle().map(|_| {
+            let usual = Shuffle::partition_count(inputs.bytes());
+            job.tuning.partition_count.unwrap_or(usual)
+        });
+        let partition_bytes = match dealt_to {
+            Some(count) => data_bytes / count as u64,
+            None => best.max(data_bytes / partitions_most),
+        };
         let wished = (partition_bytes as f64 / record_bytes) as u64 * 4 * ENTRY_BYTES as u64;
-        let entry_bytes = wished.max(MIB).min(limit / 8 / tables);
+        let part = if dealt_to.is_some() { 4 } else { 8 };
+        let entry_bytes = wished.max(MIB).min(limit / part / tables);
         let entry_count = (entry_bytes as usize / ENTRY_BYTES).max(64);
         budget.hold("sort entries", tables * (entry_count * ENTRY_BYTES) as u64)?;
 
@@ -708,14 +705,18 @@ impl Sorting {
         let by_bytes = data_bytes.div_ceil(best);
         let by_entries = (3 * records).div_ceil(entry_count as u64);
         let partitions = by_bytes.max(by_entries).clamp(1, PARTITION_COUNT_MAX) as usize;
+        let partitions = dealt_to
+            .or(job.tuning.partition_count)
+            .unwrap_or(partitions);
         Some(Self {
             data_bytes,
             record_bytes,
-            partitions_wished: job.tuning.partition_count.unwrap_or(partitions).max(1),
+            partitions_wished: partitions.max(1),
             entry_count,
             record_bytes_max: record_bytes_longest,
             takes_parts,
             lately,
+            candidates,
         })
     }
 }

@@ -196,6 +196,13 @@ impl Stop {
         state.closers.push(Box::new(close));
     }
 
+    /// Forgets what there is to close: the job that had it is over and another one follows. What only waited to be
+    /// closed, the memory of that job above all, is free then.
+    pub fn forget(&self) {
+        let over = std::mem::take(&mut lock(&self.shared.state).closers);
+        drop(over);
+    }
+
     /// The first error, if the job is ending because of one.
     ///
     /// # Errors
@@ -309,5 +316,28 @@ impl Drop for StopOnPanic<'_> {
                 "a thread panicked",
             ));
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    /// Two jobs with one switch held memory for each other, because it kept the first one's pools to close them.
+    #[test]
+    fn a_switch_lets_go_of_what_is_over() {
+        let stop = Stop::new();
+        let held = Arc::new(());
+        let kept = Arc::clone(&held);
+        stop.on_stop(move || drop(Arc::clone(&kept)));
+        assert_eq!(Arc::strong_count(&held), 2);
+        stop.forget();
+        assert_eq!(Arc::strong_count(&held), 1);
+        // What comes later is closed as ever.
+        let closed = Queue::<u8>::new(1);
+        let queue = closed.clone();
+        stop.on_stop(move || queue.abort());
+        stop.interrupt();
+        assert!(closed.push(1).is_err());
     }
 }

@@ -5,6 +5,7 @@ mod merged;
 mod packing;
 mod planned;
 mod temp_packed;
+mod yielded;
 
 use std::fmt::Write;
 
@@ -85,6 +86,9 @@ pub struct Report {
     /// Time spent, beside `wall_ns`, to measure what the device that bound the job does alone.
     #[serde(default)]
     pub probe_ns: u64,
+    /// The job whose output this one read, where the two were asked for as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<Report>>,
 }
 
 /// What one node of several did.
@@ -434,7 +438,8 @@ pub struct Fingerprints {
     pub distributed: Fingerprint,
     /// Taken out of partitions: equal to what was put in, without what was dropped.
     pub gathered: Fingerprint,
-    /// Repeats that were dropped, where of equal keys only the first record comes out.
+    /// What is not in the output, where that has not all records: repeats, lines that `uniq` leaves out, what is behind
+    /// the first.
     #[serde(default)]
     pub dropped: Fingerprint,
     /// Handed to the writer, after the reduce function.
@@ -470,13 +475,8 @@ impl Report {
         let _ = match self.until {
             None => writeln!(
                 out,
-                "{} {} records, {}{}{}, in {wall} ({rate}, {cpu} cpu)",
-                if self.merged.is_some() {
-                    "merged"
-                } else {
-                    "sorted"
-                },
-                text::count(self.fingerprints.written.records),
+                "{}, {}{}{}, in {wall} ({rate}, {cpu} cpu)",
+                yielded::done_words(self),
                 packing::output_words(self),
                 self.parts.map_or_else(String::new, PartSizes::words),
                 match self.nodes.len() {
@@ -539,9 +539,10 @@ impl Report {
             }
         }
         if self.fingerprints.dropped.records > 0 {
-            let dropped = &self.fingerprints.dropped;
-            let (records, bytes) = (text::count(dropped.records), text::bytes(dropped.bytes));
-            let _ = writeln!(out, "dropped {records} repeats, {bytes}");
+            let _ = writeln!(out, "{}", yielded::dropped_words(self));
+        }
+        if let Some(words) = yielded::seed_words(&self.plan) {
+            let _ = writeln!(out, "{words}");
         }
         let _ = writeln!(out, "{}", self.proof());
         if let Some(verdict) = verdict::longest(&self.verdicts) {
@@ -555,11 +556,8 @@ impl Report {
         let records = text::count(prints.distributed.records);
         match self.until {
             None => format!(
-                "proven: what was written {}is what was read (fingerprint {:016x}){}",
-                match prints.dropped.records {
-                    0 => "",
-                    _ => "and dropped ",
-                },
+                "proven: {} is what was read (fingerprint {:016x}){}",
+                yielded::proof_words(self),
                 prints.written.sum as u64,
                 if self.verified {
                     ", read again from the device"

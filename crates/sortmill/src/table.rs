@@ -63,6 +63,8 @@ enum Kind {
     Hash {
         seed: u64,
     },
+    /// Slots are not of keys at all.
+    Dealt,
 }
 
 const TOP_BITS: u32 = 12;
@@ -103,6 +105,16 @@ impl Table {
         assert!(count > 0);
         Self {
             kind: Kind::Hash { seed },
+            owners: (0..count).collect(),
+        }
+    }
+
+    /// A table of `count` slots to which records are dealt by where they lie; partition i owns slot i.
+    #[must_use]
+    pub fn dealt(count: u32) -> Self {
+        assert!(count > 0);
+        Self {
+            kind: Kind::Dealt,
             owners: (0..count).collect(),
         }
     }
@@ -185,11 +197,12 @@ impl Table {
                 let hash = xxh3_64_with_seed(key, *seed);
                 ((u128::from(hash) * self.owners.len() as u128) >> 64) as usize
             }
+            Kind::Dealt => unreachable!("a record's slot follows from where it lies"),
         }
     }
 
     /// The boundaries around `slot`: records in it are not below the first and below the second. `None`
-    /// stands for no boundary, and for hash tables, where slots are not ranges.
+    /// stands for no boundary, and for tables whose slots are not ranges.
     #[must_use]
     pub fn around(&self, slot: usize) -> (Option<&Boundary>, Option<&Boundary>) {
         match &self.kind {
@@ -197,7 +210,7 @@ impl Table {
                 slot.checked_sub(1).map(|before| &boundaries[before]),
                 boundaries.get(slot),
             ),
-            Kind::Hash { .. } => (None, None),
+            Kind::Hash { .. } | Kind::Dealt => (None, None),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::columns::Kind;
 
 use super::keys::{Options, refused};
 use super::options::CheckWord;
-use super::{Called, Sort};
+use super::{Called, Sort, made};
 
 /// Looks at what was asked as a whole.
 ///
@@ -17,6 +17,7 @@ use super::{Called, Sort};
 /// The first that does not go with another.
 pub fn look(sort: &Sort) -> Result<()> {
     said_once(sort)?;
+    made::look(sort)?;
     if let Some(kind) = sort.gnu.checks() {
         if sort.called == Called::SortmillMerge {
             let cause = "a merge looks at the order of what it merges; -c alone is `sort -c`";

@@ -37,7 +37,9 @@ fn man_pages_tell_of_every_option() {
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
-    for command in ["sort", "check", "report", "doctor"] {
+    for command in [
+        "sort", "shuffle", "uniq", "count", "top", "check", "report", "doctor",
+    ] {
         let manual =
             std::fs::read_to_string(scratch.path(&format!("sortmill-{command}.1"))).unwrap();
         let options = options(command);
@@ -70,10 +72,10 @@ fn shells_complete_our_words() {
     }
     // The shell that is there is asked.
     let ask = "COMP_WORDS=(sortmill sort --rev); COMP_CWORD=2; _sortmill sortmill --rev sort; echo ${COMPREPLY[@]}";
-    let asked = Command::new("bash")
-        .args(["-c", &format!("{}\n{ask}", script("bash"))])
-        .output()
-        .unwrap();
+    let scratch = Scratch::new("installed-completions");
+    let path = scratch.path("completions");
+    std::fs::write(&path, format!("{}\n{ask}", script("bash"))).unwrap();
+    let asked = Command::new("bash").arg(path).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&asked.stdout).trim(),
         "--reverse",

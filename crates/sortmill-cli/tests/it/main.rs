@@ -5,6 +5,7 @@ mod check;
 mod doctor;
 mod generate;
 mod installed;
+mod made;
 mod memory;
 mod merge;
 mod sort;

@@ -48,7 +48,7 @@ fn lay_out_each(
     for partition in 0..partitions.count() {
         let framed = partitions.framed(partition, unchecked);
         let block_bytes = partitions.block_bytes();
-        let laid = watch.time(|| Slab::lay_out(order, &framed, block_bytes, None, entries));
+        let laid = watch.time(|| Slab::lay_out(order, &framed, block_bytes, None, None, entries));
         let Ok((_, load)) = laid else {
             panic!("the blocks are sound");
         };
@@ -138,7 +138,7 @@ impl State {
             let mut entries = vec![0; 2 * partitions.records_max];
             let framed = partitions.framed(partition, false);
             let block_bytes = partitions.block_bytes();
-            let laid = Slab::lay_out(order, &framed, block_bytes, None, &mut entries);
+            let laid = Slab::lay_out(order, &framed, block_bytes, None, None, &mut entries);
             let Ok((slab, load)) = laid else {
                 panic!("the blocks are sound");
             };
@@ -234,7 +234,7 @@ fn each(state: &State, order: &Order, mut work: impl FnMut(&State, &Slab<'_>, &[
     for (partition, entries) in state.entries.iter().enumerate() {
         let framed = state.partitions.framed(partition, false);
         let block_bytes = state.partitions.block_bytes();
-        let laid = Slab::lay_out(order, &framed, block_bytes, None, &mut scratch);
+        let laid = Slab::lay_out(order, &framed, block_bytes, None, None, &mut scratch);
         let Ok((slab, load)) = laid else {
             panic!("the blocks are sound");
         };

@@ -25,7 +25,8 @@ const DOING: &str = "reading the output again";
 /// holds it against what was written. Its memory is the job's chunk buffers, which must all be free.
 ///
 /// Of keys of more than 1 MiB that begin alike the order is not compared again; the fingerprint covers all bytes.
-/// A reduce function's records have an order of its own, so of them only the fingerprint is compared. `breaks` is how
+/// A reduce function's records and lines with counts have an order of their own, so of them only the fingerprint is
+/// compared, and of an order that was drawn, of which no record tells. `breaks` is how
 /// many records were written that sort before the one before them: none, but where inputs are merged that are not in
 /// order.
 ///
@@ -74,12 +75,13 @@ pub fn verify(
     if row.header != header {
         return Err(came_back_wrong("its first lines differ", name).offset(0));
     }
-    match (row.first_unordered, &job.reduce) {
-        (Some(found), None) if breaks == 0 => {
+    let is_ordered = job.reduce.is_none() && !job.yields.is_counted();
+    match (row.first_unordered, is_ordered) {
+        (Some(found), true) if breaks == 0 => {
             let what = format!("record {} sorts before the one before it", found.record);
             return Err(came_back_wrong(&what, name).offset(found.offset));
         }
-        (_, None) if row.unordered != breaks => {
+        (_, true) if row.unordered != breaks => {
             let what = format!(
                 "{} records sort before the one before them, and {breaks} did",
                 row.unordered

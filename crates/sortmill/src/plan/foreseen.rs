@@ -22,6 +22,8 @@ pub enum Doubt {
     RecordLength,
     /// Some partitions will be too large for memory, and may be divided before they are merged.
     Merge,
+    /// Fewer records come out than go in, and how many nobody knows.
+    Fewer,
 }
 
 impl Plan {
@@ -39,6 +41,9 @@ impl Plan {
         if job.map.is_some() || job.reduce.is_some() {
             self.doubts.push(Doubt::Function);
         }
+        if !job.yields.keeps_records() {
+            self.doubts.push(Doubt::Fewer);
+        }
         let Some(input_bytes) = inputs.bytes() else {
             self.doubts.push(Doubt::Stream);
             return;
@@ -53,7 +58,12 @@ impl Plan {
             record_bytes,
         );
         let (spills, loads) = (job.reaches(Stage::Spill), job.reaches(Stage::Load));
-        let temp_bytes = if spills { temp_bytes } else { 0 };
+        // What may be among the first stays in memory.
+        let temp_bytes = match self.candidates {
+            None if spills => temp_bytes,
+            _ => 0,
+        };
+        let merges = merges && self.candidates.is_none();
         self.temp_bytes = Some(temp_bytes);
         self.resident_bytes = Some(resident_bytes);
         self.passes = match temp_bytes {
@@ -75,7 +85,9 @@ impl Plan {
         let output = if job.until.is_none() { input_bytes } else { 0 };
         let moved = share(input_bytes + sampled.min(input_bytes) + output) + temp_bytes + back;
         // What compressing leaves of the output is not known either.
-        let is_known = !self.doubts.contains(&Doubt::Function) && job.compress.is_none();
+        let is_fewer =
+            self.doubts.contains(&Doubt::Function) || self.doubts.contains(&Doubt::Fewer);
+        let is_known = !is_fewer && job.compress.is_none();
         self.moved_bytes = Some(moved).filter(|_| is_known);
     }
 }

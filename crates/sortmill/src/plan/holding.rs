@@ -6,6 +6,7 @@ use super::{
 use crate::block::record_bytes_max;
 use crate::job::Job;
 use crate::order::Format;
+use crate::yields::Yield;
 
 /// What partitions hold in memory: the rest of it.
 pub(super) struct Holding {
@@ -71,10 +72,13 @@ impl Holding {
         if partition_count_max == 0 {
             return None;
         }
-        let partition_count = sorting
-            .partitions_wished
-            .min(block_count as usize / 4)
-            .min(partition_count_max);
+        let fitting = partition_count_max.min(block_count as usize / 4);
+        let partition_count = match job.yields {
+            // The order that is drawn depends on how many there are, so less memory must not have fewer.
+            Yield::Shuffled(_) if sorting.partitions_wished > partition_count_max => return None,
+            Yield::Shuffled(_) => sorting.partitions_wished,
+            _ => sorting.partitions_wished.min(fitting),
+        };
         // Half of the blocks below the mark are on their way to the folders' disks, the other half waits for them
         // or is free.
         let folders = job.temps.len().max(1) as u64;

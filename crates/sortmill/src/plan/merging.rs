@@ -175,6 +175,8 @@ pub fn within(
         temp_packing: None,
         equal_keys_meet: false,
         lately: None,
+        yields: job.yields,
+        candidates: None,
         verify: job.verify.unwrap_or(false),
         budget,
         order,

@@ -77,9 +77,10 @@ impl Report {
     }
 
     /// Of all nodes together, what the plan foresees of each; nothing where it could not know: of what a function
-    /// makes, or of input that was in order.
+    /// makes, of input that was in order, or how soon it shows what is not among the first records.
     fn foreseen(&self, bytes: Option<u64>) -> Option<u64> {
-        let is_told = self.order.is_none() && !self.plan.doubts.contains(&Doubt::Function);
+        let is_plain = self.order.is_none() && self.plan.yields.first().is_none();
+        let is_told = is_plain && !self.plan.doubts.contains(&Doubt::Function);
         bytes
             .filter(|_| is_told)
             .map(|bytes| bytes * u64::from(self.plan.node_count()))

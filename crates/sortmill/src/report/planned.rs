@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{packing, temp_packed};
+use super::{packing, temp_packed, yielded};
 use crate::disk::STALE_AFTER_DAYS;
 use crate::plan::{Doubt, Merging, Plan};
 use crate::spread::TempFolder;
@@ -20,6 +20,7 @@ pub fn plan_lines(plan: &Plan) -> String {
     let temp = plan.temp_bytes.map(|bytes| bytes * nodes);
     let temp = temp.map_or_else(unknown, text::bytes);
     let _ = writeln!(out, "input            {input}");
+    out += &yielded::plan_line(plan).unwrap_or_default();
     let or_one = match plan.looks_for_order {
         true => ", or 1 if the input is found in order",
         false => "",
@@ -119,12 +120,14 @@ fn sorting_lines(plan: &Plan, out: &mut String) {
         let _ = writeln!(out, "compress temp    {words}");
     }
     *out += &packing::plan_lines(plan);
-    let _ = writeln!(
-        out,
-        "sample           {} places of {}",
-        plan.sample_count,
-        text::bytes(plan.sample_bytes as u64)
-    );
+    if plan.sample_count > 0 {
+        let each = text::bytes(plan.sample_bytes as u64);
+        let _ = writeln!(
+            out,
+            "sample           {} places of {each}",
+            plan.sample_count
+        );
+    }
 }
 
 /// The folders for temporary files, and of several what each is expected to get, for `--dry-run` and `-v`.
@@ -166,6 +169,9 @@ fn certainty(plan: &Plan) -> String {
     }
     if plan.temp_packing.is_some() {
         return "at most so much: temporary data as if none of them were compressed".into();
+    }
+    if has(Doubt::Fewer) && plan.passes == 1 {
+        return "what is read; how much comes out shows when it does".into();
     }
     if has(Doubt::Merge) {
         return "at least so much: partitions are too large for memory".into();

@@ -3,6 +3,9 @@
 //! One thread reads, one per core cuts, maps and partitions a chunk while it is warm in the cache, one
 //! writes. Meanwhile this thread draws the sample; the workers begin when boundaries are known.
 
+mod deal;
+mod top;
+
 use sortmill_io::sync::{Arc, scope, spawn};
 
 use super::exchange::Exchange;
@@ -11,11 +14,11 @@ use super::sampling::{Drawn, StreamSampler, begin, draw};
 use super::until::discard;
 use super::{Shared, border};
 use crate::bad::{self, InHand};
-use crate::batch::{Batch, Chunk, Goes, Records};
+use crate::batch::{Chunk, Goes, Records};
 use crate::bodies::Bodies;
 use crate::chunks::Extent;
 use crate::columns::Columns;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::Mapper;
 use crate::long::{Long, Longs, Summed, WholeLongs};
@@ -23,17 +26,17 @@ use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Format;
 use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
 use crate::queue::{Promise, Queue, Stop, StopOnPanic};
-use crate::repeats::Repeats;
 use crate::spills::{Spilled, Spills};
 use crate::stage::cut::cut;
 use crate::stage::map::{map, rest};
-use crate::stage::partition::{Scratch, partition};
 use crate::stage::read::{
     ApartReader, Part, ReadTotals, Reader, Source, Watcher, read, read_apart,
 };
 use crate::stage::spill::{PackNow, Spiller, spill};
-use crate::table::{Table, node_of};
+use crate::table::Table;
 use crate::tamper::Border;
+
+use deal::{Hands, To};
 
 /// What the phase leaves.
 pub struct Distributed {
@@ -77,9 +80,15 @@ pub fn distribute(
     exchange: Option<&Exchange<'_>>,
 ) -> Result<Distributed> {
     let queues = Queues::new(shared);
-    let partitions = queues.partitions(shared);
-    // In the middle of a file nobody can tell where a pair begins. The table of a node has been made already.
+    let is_dealt = shared.job.yields.shuffle().is_some();
+    let partitions = match is_dealt {
+        true => queues.partitions(shared).undivided(),
+        false => queues.partitions(shared),
+    };
+    // In the middle of a file nobody can tell where a pair begins. The table of a node has been made already, and
+    // records that are dealt need no boundaries.
     let sampled_in_passing = exchange.is_none()
+        && !is_dealt
         && (shared.plan.input_order().format() == Format::Kv
             || super::extents(sources).contains(&Extent::Stream));
     if let Some(exchange) = exchange {
@@ -384,7 +393,7 @@ fn work(
         let Some((turn, chunk)) = chunk else {
             shared.stop.check()?;
             worker.end(&table, meter)?;
-            return Ok(worker.seen);
+            return Ok(worker.hands.seen);
         };
         if let Some(in_hand) = in_hand
             && in_hand.is_over(turn)
@@ -393,6 +402,7 @@ fn work(
             in_hand.done(turn, None)?;
             continue;
         }
+        worker.hands.passed = 0;
         // A chunk keeps to one table, so that its records of one range lie in one partition.
         let table = match shared.job.reaches(Stage::Partition) {
             true => Some(table.get().ok_or_else(|| shared.stop.error())?),
@@ -459,15 +469,12 @@ pub struct Worker<'a> {
     /// What cutting counts as: what other nodes sent has been counted before.
     cuts: Stage,
     offsets: Vec<u32>,
-    scratch: Scratch,
     mapper: Option<Mapper>,
     made: Records,
-    /// The records it has seen lately, where repeats are dropped.
-    repeats: Option<Repeats>,
     /// The first bad record of the chunk in its hands. What lies behind it there is left alone.
     bad: Option<Error>,
-    /// What it has seen.
-    pub seen: Seen,
+    /// What it has in hand while it distributes, and what it has seen.
+    pub hands: Hands<'a>,
 }
 
 impl<'a> Worker<'a> {
@@ -490,20 +497,14 @@ impl<'a> Worker<'a> {
             exchange,
             cuts,
             offsets: Vec::with_capacity(plan.batch_records_max + 1),
-            scratch: Scratch::default(),
-            mapper: shared
-                .job
-                .map
-                .as_ref()
-                .map(|make| make(plan.map_state_bytes)),
+            mapper: (shared.job.map.as_ref()).map(|make| make(plan.map_state_bytes)),
             made: Records::new(
                 plan.order.clone(),
                 plan.mapped_bytes_max,
                 plan.batch_records_max,
             ),
-            repeats: plan.lately.map(Repeats::new).transpose()?,
             bad: None,
-            seen: Seen::default(),
+            hands: Hands::new(shared)?,
         })
     }
 
@@ -518,20 +519,26 @@ impl<'a> Worker<'a> {
     ) -> Result<()> {
         let mut one = Fingerprint::default();
         one.add_hashed(summed.bytes, summed.hash);
-        self.seen.input.merge(&one);
+        let hands = &mut self.hands;
+        hands.seen.input.merge(&one);
         count(meter, Stage::Cut, &one, &one);
         let Some(table) = table else {
             return Ok(());
         };
-        self.seen.mapped.merge(&one);
+        hands.seen.mapped.merge(&one);
         count(meter, Stage::Map, &one, &one);
         let (order, short) = (&self.shared.plan.order, &summed.short);
         let number = chunk.number;
         let by_key = || table.slot(order, short, order.word(short, 0), number, &mut Vec::new());
-        let slot = match chunk.goes {
-            Goes::AllToSlot(slot) => slot,
-            Goes::ByKey | Goes::OnlySlot(_) => by_key(),
+        let slot = match (chunk.goes, hands.shuffle) {
+            (Goes::AllToSlot(slot), _) => slot,
+            (Goes::ByKey | Goes::OnlySlot(_), None) => by_key(),
+            (Goes::ByKey | Goes::OnlySlot(_), Some(shuffle)) => {
+                let draws = shuffle.dealing(number);
+                draws.below(hands.passed, table.slot_count())
+            }
         };
+        hands.passed += 1;
         if matches!(chunk.goes, Goes::OnlySlot(only) if only != slot) {
             drop(self.partitions.bodies().take(body));
             return Ok(());
@@ -540,7 +547,7 @@ impl<'a> Worker<'a> {
             let from = chunk.offset - summed.bytes;
             origins.note(slot, chunk, from..chunk.offset);
         }
-        let (_, spare) = self.scratch.rows_and_spare();
+        let (_, spare) = hands.scratch.rows_and_spare();
         let stub = summed.stub(body);
         self.partitions
             .append_stub(table.owner(slot), number, &stub, spare, meter)?;
@@ -581,7 +588,7 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             let cut_out = batch.fingerprint;
-            self.seen.input.merge(&cut_out);
+            self.hands.seen.input.merge(&cut_out);
             if self.cuts == Stage::Cut {
                 count(meter, Stage::Cut, &cut_out, &cut_out);
             }
@@ -598,12 +605,11 @@ impl<'a> Worker<'a> {
             };
             let batch = border::batch(shared.job, Border::Map, batch);
             let Some(mapper) = &mut self.mapper else {
-                let hands = (&mut self.scratch, &mut self.repeats, &mut self.seen);
                 if self.cuts == Stage::Cut {
                     count(meter, Stage::Map, &cut_out, &batch.fingerprint);
                     meter.lap(Stage::Map, State::Work);
                 }
-                to.distribute(batch, hands, meter)?;
+                to.distribute(&batch, &mut self.hands, meter)?;
                 continue;
             };
             let (mut next, mut before) = (0, cut_out);
@@ -615,16 +621,19 @@ impl<'a> Worker<'a> {
                 count(meter, Stage::Map, &before, &made.fingerprint);
                 before = Fingerprint::default();
                 meter.lap(Stage::Map, State::Work);
-                let hands = (&mut self.scratch, &mut self.repeats, &mut self.seen);
-                to.distribute(made, hands, meter)?;
+                to.distribute(&made, &mut self.hands, meter)?;
             }
         }
         Ok(())
     }
 
-    /// Distributes what the map function still has to say when no more records come.
+    /// Distributes what the map function still has to say when no more records come, or what was kept of the first.
     fn end(&mut self, table: &Promise<Arc<Table>>, meter: &mut Meter<'_>) -> Result<()> {
         let shared = self.shared;
+        if self.hands.best.is_some() {
+            let table = table.get().ok_or_else(|| shared.stop.error())?;
+            return self.hands.end(shared, self.partitions, &table, meter);
+        }
         let Some(mapper) = &mut self.mapper else {
             return Ok(());
         };
@@ -653,8 +662,7 @@ impl<'a> Worker<'a> {
                 &made.fingerprint,
             );
             meter.lap(Stage::Map, State::Work);
-            let hands = (&mut self.scratch, &mut self.repeats, &mut self.seen);
-            to.distribute(made, hands, meter)?;
+            to.distribute(&made, &mut self.hands, meter)?;
         }
     }
 }
@@ -671,126 +679,11 @@ fn placed(error: Error, shared: &Shared<'_>, chunk: Option<(&Chunk, usize)>, at:
     }
 }
 
+/// Counts what went into a stage and what came out.
 fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
     let totals = meter.stage(stage);
     totals.bytes_in += before.bytes;
     totals.records_in += before.records;
     totals.bytes_out += after.bytes;
     totals.records_out += after.records;
-}
-
-/// Where the records of one chunk go.
-struct To<'a> {
-    shared: &'a Shared<'a>,
-    partitions: &'a Partitions<'a>,
-    origins: Option<&'a Origins>,
-    exchange: Option<&'a Exchange<'a>>,
-    table: &'a Table,
-    /// Where this process read it, and the index in the batch of what stands at its offset.
-    chunk: Option<(&'a Chunk, usize)>,
-    goes: Goes,
-}
-
-impl To<'_> {
-    /// Partitions a batch and appends its records, with what a worker has in hand for that, but for those that it has
-    /// seen lately, where repeats are dropped.
-    fn distribute(
-        &self,
-        batch: Batch<'_>,
-        (scratch, repeats, seen): (&mut Scratch, &mut Option<Repeats>, &mut Seen),
-        meter: &mut Meter<'_>,
-    ) -> Result<()> {
-        let (order, key) = (&self.shared.plan.order, self.shared.number);
-        seen.mapped.merge(&batch.fingerprint);
-        let batch = border::batch(self.shared.job, Border::Partition, batch);
-        let mut dropped = Fingerprint::default();
-        match self.goes {
-            Goes::AllToSlot(slot) => append_all(self.partitions, slot, &batch, scratch, meter)?,
-            Goes::OnlySlot(_) | Goes::ByKey => {
-                match repeats {
-                    None => partition(order, self.table, &batch, scratch, |_| true),
-                    Some(repeats) => partition(order, self.table, &batch, scratch, |record| {
-                        let is_repeat = repeats.is_repeat(order, record, batch.chunk, key);
-                        if is_repeat {
-                            dropped.add(record, key);
-                        }
-                        !is_repeat
-                    }),
-                }
-                self.append(&batch, scratch, meter)?;
-            }
-        }
-        self.partitions.passed(dropped.bytes);
-        seen.dropped.merge(&dropped);
-        // Not the batch's without those: a planted fault may have altered these.
-        let mut kept = batch.fingerprint;
-        kept.records = kept.records.saturating_sub(dropped.records);
-        kept.bytes = kept.bytes.saturating_sub(dropped.bytes);
-        count(meter, Stage::Partition, &batch.fingerprint, &kept);
-        meter.lap(Stage::Partition, State::Work);
-        Ok(())
-    }
-
-    /// Appends each slot's records to the partition that owns it; workers begin at different slots, so that
-    /// they seldom meet.
-    fn append(
-        &self,
-        batch: &Batch<'_>,
-        scratch: &mut Scratch,
-        meter: &mut Meter<'_>,
-    ) -> Result<()> {
-        let count = self.table.slot_count();
-        let first = (batch.chunk as usize).wrapping_mul(7919) % count;
-        for slot in (first..count).chain(0..first) {
-            let range = scratch.rows_of(slot);
-            let is_wanted = match self.goes {
-                Goes::OnlySlot(only) => slot == only,
-                Goes::ByKey | Goes::AllToSlot(_) => true,
-            };
-            if range.is_empty() || !is_wanted {
-                continue;
-            }
-            let owner = self.table.owner(slot);
-            let (rows, spare) = scratch.rows_and_spare();
-            let rows = &rows[range];
-            if let Some(node) = node_of(owner) {
-                let exchange = self.exchange.ok_or_else(|| strayed(node))?;
-                exchange.put(node, self.shared, batch, rows, meter)?;
-                continue;
-            }
-            if let (Some(origins), Some((chunk, zero))) = (self.origins, self.chunk) {
-                let [first, last] = [rows[0], rows[rows.len() - 1]];
-                let [first, last] = [first, last].map(|row| batch.offsets.range(row as usize));
-                // What a chunk begins with may lie before `zero`.
-                let place = |at: usize| chunk.offset + at as u64 - zero as u64;
-                origins.note(slot, chunk, place(first.start)..place(last.end));
-            }
-            let too_large = self.partitions.append(owner, batch, rows, spare, meter)?;
-            if too_large {
-                let order = &self.shared.plan.order;
-                self.partitions.divide(order, owner, batch, rows);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The error of records that another node sent here and that are node `node`'s.
-fn strayed(node: u32) -> Error {
-    let cause = format!("records came that belong to node {node}");
-    Error::new(ErrorKind::Corrupt, "receiving records", cause)
-}
-
-/// Appends all records to the partition of one slot.
-fn append_all(
-    partitions: &Partitions<'_>,
-    slot: usize,
-    batch: &Batch<'_>,
-    scratch: &mut Scratch,
-    meter: &mut Meter<'_>,
-) -> Result<()> {
-    let rows: Vec<u32> = (0..batch.len() as u32).collect();
-    let id = u32::try_from(slot).expect("few partitions");
-    partitions.append(id, batch, &rows, &mut scratch.spare, meter)?;
-    Ok(())
 }

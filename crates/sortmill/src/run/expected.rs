@@ -135,7 +135,7 @@ pub fn sort(
     let merges = shared.job.reaches(Stage::Merge);
     let written = match target {
         Some(_) if shared.job.reduce.is_some() || shared.job.is_unique() => None,
-        Some(_) if shared.job.compress.is_some() => None,
+        Some(_) if shared.job.compress.is_some() || !shared.job.yields.keeps_records() => None,
         Some(Target::File(..)) => Some(align_up(bytes)),
         // Each part is padded to whole blocks, which hardly counts.
         Some(Target::Stream(_) | Target::Parts(_)) => Some(bytes),

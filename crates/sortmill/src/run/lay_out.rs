@@ -3,6 +3,8 @@
 //! Whoever sorts a unit does so, not the one thread that loads: there are as many as cores, and a block that was just
 //! decompressed is in the cache of the one who makes its entries.
 
+use std::collections::HashMap;
+
 use sortmill_io::sync::Arc;
 
 use super::border;
@@ -14,9 +16,10 @@ use crate::packing;
 use crate::partitions::{Unit, damaged};
 use crate::stage::kernel::Entry;
 use crate::stage::load::LoadedBlock;
-use crate::stage::sort::{Framed, Load, Slab};
+use crate::stage::sort::{Drawing, Framed, Load, Slab};
 
-/// Checks a unit's blocks and makes its entries.
+/// Checks a unit's blocks and makes its entries. Of one that is laid out in pieces, how many records of each chunk have
+/// been `seen` is kept, where their order is drawn.
 ///
 /// # Errors
 /// The first block that is not what was written, with file and offset.
@@ -24,6 +27,7 @@ pub fn lay_out<'b>(
     phase: &Phase<'_>,
     unit: &Unit,
     blocks: &'b mut [LoadedBlock],
+    seen: Option<&mut HashMap<u64, u32>>,
     entries: &mut [Entry],
     meter: &mut Meter<'_>,
 ) -> Result<(Slab<'b>, Load)> {
@@ -39,11 +43,18 @@ pub fn lay_out<'b>(
         })
         .collect();
     let framed = border::blocks(phase.shared.job, framed);
+    let drawing = phase.shared.job.yields.shuffle().map(|shuffle| Drawing {
+        shuffle,
+        partition: blocks.first().map_or(0, |block| block.header.partition),
+        seen,
+    });
     let range = unit
         .range
         .as_ref()
         .map(|(from, to)| (from.as_ref(), to.as_ref()));
-    Slab::lay_out(&phase.order, &framed, plan.block_bytes, range, entries).map_err(|wrong| {
+    let (order, block_bytes) = (&phase.order, plan.block_bytes);
+    let laid = Slab::lay_out(order, &framed, block_bytes, range, drawing, entries);
+    laid.map_err(|wrong| {
         let stored = blocks[wrong.block].stored.unwrap_or_default();
         damaged(phase.shared.temps, stored.spot, wrong.why)
     })

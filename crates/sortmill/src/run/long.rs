@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::sorting::{Phase, WayOut};
+use super::sorting::Phase;
+use super::tail::WayOut;
 use crate::bodies::BodyReader;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
@@ -28,7 +29,11 @@ pub fn gather_long(
 ) -> Result<()> {
     let head_bytes = phase.shared.plan.head_bytes;
     let item = |at: usize| slab.item(&phase.order, kernel::location(entries[at]));
-    let ordinal = |at: usize| kernel::ordinal(entries[at]);
+    let is_drawn = phase.shared.job.yields.shuffle().is_some();
+    let ordinal = |at: usize| match is_drawn {
+        true => at as u32,
+        false => kernel::ordinal(entries[at]),
+    };
     for at in range {
         let record = item(at);
         if at > 0 {

@@ -1,5 +1,7 @@
 //! A unit that is larger than memory: pieces of it as runs, and the runs merged into the output.
 
+use std::collections::HashMap;
+
 use sortmill_io::sync::Arc;
 
 use super::Shared;
@@ -15,7 +17,7 @@ use crate::rows::Run;
 use crate::stage::kernel;
 use crate::stage::load::LoadedBlock;
 use crate::stage::merge::{Device, RunWriter, merge};
-use crate::stage::reduce::Stream;
+use crate::stage::reduce::{Stream, out_of_order};
 
 /// Sorts a unit larger than memory: pieces of it to runs, then the runs to the output.
 pub fn merge_unit(
@@ -64,15 +66,20 @@ pub fn merge_unit(
                 )
             })?;
         } else {
+            let is_drawn = phase.shared.job.yields.shuffle().is_some();
             phase.put_unit(number, bytes, meter, done, |way, meter| {
                 let mut proof = Stream::new(order, plan.head_bytes);
+                let mut last = 0;
                 merge(
                     order,
                     plan.head_bytes,
                     runs,
                     &mut device,
                     meter,
-                    |_, item, device, meter| {
+                    |place, item, device, meter| {
+                        if is_drawn && std::mem::replace(&mut last, place) > place {
+                            return Err(out_of_order());
+                        }
                         proof.next(item)?;
                         way.put_item(item, &mut device.bodies, meter)
                     },
@@ -88,7 +95,8 @@ pub fn merge_unit(
 }
 
 /// Sorts as many of a unit's blocks at a time as memory holds and writes each piece as a run. The memory
-/// of blocks that no other unit shares is free afterwards. Answers the bytes of the runs' records too.
+/// of blocks that no other unit shares is free afterwards. Where the order is drawn, what a record is sorted by stands in
+/// a run as its chunk. Answers the bytes of the runs' records too.
 fn make_runs(
     phase: &Phase<'_>,
     mut unit: Unit,
@@ -98,6 +106,8 @@ fn make_runs(
 ) -> Result<(Vec<Run>, u64)> {
     let plan = phase.shared.plan;
     let order = &phase.order;
+    let is_drawn = phase.shared.job.yields.shuffle().is_some();
+    let mut seen = HashMap::new();
     let mut entries = entry_table(phase.shared)?;
     let mut runs = Vec::new();
     let mut bytes = 0;
@@ -137,14 +147,18 @@ fn make_runs(
         if !phase.shared.job.reaches(Stage::Sort) {
             continue;
         }
-        let (slab, load) = lay_out(phase, &unit, &mut blocks, &mut entries, meter)?;
+        let seen = is_drawn.then_some(&mut seen);
+        let (slab, load) = lay_out(phase, &unit, &mut blocks, seen, &mut entries, meter)?;
         let (entries, scratch) = entries.split_at_mut(load.records as usize);
         phase.sort(&slab, entries, scratch, &mut device.bodies, meter)?;
         let kept = phase.keep_first(&slab, entries, load, &mut device.bodies, meter, done)?;
         bytes += kept.bytes;
         let mut run = RunWriter::new(device.next_run(), plan.block_bytes);
         for &entry in &entries[..kept.records as usize] {
-            let chunk = slab.chunk(kernel::ordinal(entry));
+            let chunk = match is_drawn {
+                true => kernel::word(entry),
+                false => slab.chunk(kernel::ordinal(entry)),
+            };
             let item = slab.item(order, kernel::location(entry));
             run.put(chunk, &item, device, meter)?;
         }

@@ -18,6 +18,7 @@ mod local;
 mod long;
 mod merge_inputs;
 mod merging;
+mod needed;
 mod node;
 mod notice;
 mod ordered;
@@ -30,6 +31,8 @@ mod room;
 mod sampling;
 mod small;
 mod sorting;
+mod tail;
+mod top;
 mod until;
 mod way;
 
@@ -44,6 +47,7 @@ use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::{AtomicUsize, Ordering};
 use sortmill_io::{Os, Pool};
 
+use crate::best::Bar;
 use crate::chunks::Extent;
 use crate::cluster;
 use crate::commit::{NewFolder, Target as NewFile, Uncommitted, UncommittedFolder};
@@ -59,6 +63,7 @@ use crate::progress;
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
+use crate::run::needed::Needed;
 use crate::run::proof::{check_expected, check_input, compare};
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
@@ -68,7 +73,7 @@ use crate::stage::write::{PartFiles, Target};
 use crate::table::uniform_keys;
 use crate::temp::{Unfinished, clean_up};
 use crate::temps::Temps;
-use crate::text;
+use crate::yields;
 
 /// What is known once the inputs have been opened and nothing has been written.
 pub struct Prepared {
@@ -130,6 +135,7 @@ pub fn open(job: &Job, os: &dyn Os) -> Result<Vec<Source>> {
 pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Prepared> {
     until::check_stage(job)?;
     columns::check(job)?;
+    yields::check(job)?;
     cluster::check(job)?;
     if job.merge.is_some() {
         merge_inputs::check(job, &sources)?;
@@ -355,45 +361,6 @@ pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
     }
 }
 
-/// How much room a job needs, as far as it is known.
-struct Needed {
-    temp_bytes: u64,
-    output_bytes: u64,
-    /// The output is compressed, to nobody knows how many bytes.
-    is_packed: bool,
-}
-
-impl Needed {
-    /// What `plan` foresees.
-    fn of(plan: &Plan) -> Self {
-        Self {
-            temp_bytes: plan.temp_bytes.unwrap_or(0) * u64::from(plan.node_count()),
-            output_bytes: plan.shared_bytes.or(plan.input_bytes).unwrap_or(0),
-            is_packed: plan.encoders.is_some(),
-        }
-    }
-
-    /// Tells who has to make room how much it takes.
-    fn explain(&self, error: Error) -> Error {
-        if error.kind != ErrorKind::Space || error.hint.is_some() {
-            return error;
-        }
-        if error.path.as_deref().is_some_and(crate::temp::is_spill) {
-            let bytes = text::bytes(self.temp_bytes);
-            return error.hint(format!(
-                "Temporary files took {bytes} so far. Free some space, or choose another folder with --temp."
-            ));
-        }
-        if self.is_packed {
-            return error.hint("Free some space, or choose a place on another file system.");
-        }
-        let bytes = text::bytes(self.output_bytes);
-        error.hint(format!(
-            "The output needs {bytes}. Free some space, or choose a place on another file system."
-        ))
-    }
-}
-
 fn sort_inner(
     job: &Job,
     prepared: Prepared,
@@ -595,6 +562,7 @@ fn sort_inner(
         plan,
         verdicts: judged.verdicts,
         probe_ns: judged.probe_ns,
+        before: None,
         order: way.order,
         merged: way.merged,
     })
@@ -680,6 +648,8 @@ pub struct Shared<'a> {
     /// Who compresses temporary data, of a job that may do so.
     packers: Option<Packers>,
     temps: &'a Temps<'a>,
+    /// What workers know of the first records, where only those come out.
+    pub(crate) bar: Bar,
     /// The keys that boundaries are taken from, if the job says so.
     pub(crate) cut_keys: Option<&'a CutKeys>,
     /// When the job began.
@@ -720,6 +690,7 @@ impl<'a> Shared<'a> {
                 .as_ref()
                 .map(|packing| Packers::new(packing, plan.block_bytes)),
             temps,
+            bar: Bar::default(),
             cut_keys: None,
             began_ns: os.now_ns(),
             rounds: AtomicUsize::new(1),

@@ -234,7 +234,7 @@ fn take_part(coordinator: &Coordinator<'_>, os: &dyn Os, stop: &Stop) -> Result<
         let needed = Needed {
             temp_bytes: temps.given_bytes(),
             output_bytes: plan.input_bytes.unwrap_or(0),
-            is_packed: false,
+            is_unknown: false,
         };
         needed.explain(error)
     })

@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::sample::{SAMPLE_KEY_BYTES_MAX, Sample};
 use crate::stage::read::Source;
 use crate::table::Boundary;
+use crate::yields::Yield;
 
 /// Pieces are fewer than one to so many keys that were looked at: random keys are one to three.
 const KEYS_PER_PIECE: usize = 8;
@@ -38,7 +39,7 @@ pub fn may_find(job: &Job, plan: &Plan, sources: &[Source], writes_file: bool) -
         // They cannot be entered from the middle.
         Format::Kv | Format::Quoted(_) => false,
     };
-    let unchanged = job.keeps_records() && !job.equal_keys_meet;
+    let unchanged = job.keeps_records() && !job.equal_keys_meet && job.yields == Yield::All;
     let spills = plan.input_bytes.is_some() && plan.temp_bytes.is_some_and(|bytes| bytes > 0);
     fits && unchanged
         && job.merge.is_none()

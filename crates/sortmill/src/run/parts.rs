@@ -17,7 +17,8 @@ use crate::stage::reduce::{Stream, out_of_order};
 use crate::stage::write::Sink;
 
 use super::long::put_item;
-use super::sorting::{Done, Phase, WayOut};
+use super::sorting::{Done, Phase};
+use super::tail::WayOut;
 
 /// How a phase makes parts.
 pub struct InParts {

@@ -145,10 +145,13 @@ pub fn check_space(
         false => temp_bytes * u64::from(plan.node_count()),
     };
     // Files end in the middle of a block, half of one on average.
+    let is_fewer = plan.doubts.contains(&Doubt::Fewer);
     let output_bytes = match plan.encoders {
-        None => input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2,
-        // How far it can be compressed shows when it is.
-        Some(_) => 0,
+        None if !is_fewer => {
+            input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2
+        }
+        // How far it can be compressed, or how few come out, shows when it is done.
+        _ => 0,
     };
     let mut wanted = Vec::new();
     let mut shares_space = false;

@@ -156,6 +156,9 @@ fn key(shared: &Shared<'_>, record: &[u8]) -> Vec<u8> {
 /// How many boundaries the sample has to find.
 fn sampled_count(shared: &Shared<'_>) -> usize {
     let wanted = shared.plan.partition_count - 1;
+    if shared.job.yields.shuffle().is_some() {
+        return 0;
+    }
     match (&shared.job.boundaries, shared.cut_keys) {
         (Boundaries::Uniform, _) => 0,
         (_, Some(keys)) => wanted.saturating_sub(keys.len()),
@@ -170,6 +173,12 @@ fn wants_sample(shared: &Shared<'_>) -> bool {
 /// Begins the partitions, at the boundaries that the job asks for and those that a sample adds to them.
 pub fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
     let plan = shared.plan;
+    if shared.job.yields.shuffle().is_some() {
+        // Each partition gets about as much as any other.
+        shared.temps.divide(&vec![1; plan.partition_count], 0);
+        let count = u32::try_from(plan.partition_count).expect("few partitions");
+        return partitions.begin(Table::dealt(count));
+    }
     let boundaries = boundaries(shared, &mut sample);
     shared.temps.divide(&shares(&sample, &boundaries), 0);
     partitions.begin(Table::range(&plan.order, boundaries));

@@ -30,6 +30,7 @@ use crate::run::proof::compare;
 use crate::stage::read::{OPEN_MAX, Source, codec_of};
 use crate::stage::reduce::Gather;
 use crate::stage::write::to_stream;
+use crate::yields::Yield;
 
 /// Inputs together are small up to this. Beyond, a second core is worth its thread.
 const SMALL_BYTES: u64 = 16 << 20;
@@ -88,6 +89,7 @@ fn may_be_small(job: &Job, sources: &[Source]) -> bool {
         return false;
     }
     job.output == Output::Stdout
+        && job.yields == Yield::All
         && job.on.is_none()
         && job.until.is_none()
         && job.map.is_none()

@@ -15,17 +15,16 @@ use super::compress::Frames;
 use super::distribute::{guarded, join};
 use super::judge;
 use super::lay_out::lay_out;
-use super::long::{gather_long, put_item};
+use super::long::gather_long;
 use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
+use super::tail::{Makes, Tail, WayOut};
 use super::until::{discard, received_bytes};
 use super::{Shared, border, expected, relocate};
 use crate::bodies::{Bodies, BodyReader, Means};
 use crate::cluster::message::Place;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::job::Reducer;
-use crate::long::Item;
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Order;
@@ -37,7 +36,7 @@ use crate::report::Partitions;
 use crate::space::Lead;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::load::{LoadedUnit, Loader};
-use crate::stage::reduce::Gather;
+use crate::stage::reduce::{Gather, out_of_order};
 use crate::stage::sort::{self, Slab};
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
 
@@ -130,10 +129,10 @@ impl Sorted {
 /// What a worker, or the loader for merged units, has done.
 #[derive(Default)]
 pub struct Done {
-    gathered: Fingerprint,
-    /// Repeats that were dropped.
+    pub gathered: Fingerprint,
+    /// What came out of the sorters and is not in the output: repeats, and what is behind the first.
     pub dropped: Fingerprint,
-    written: Fingerprint,
+    pub written: Fingerprint,
     pub sizes: Vec<u64>,
     /// What came out of units, by their numbers.
     units: Vec<(usize, Fingerprint)>,
@@ -162,6 +161,8 @@ pub struct Phase<'a> {
     padded: bool,
     /// The one sink of a phase in which units take turns.
     sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
+    /// What units that take turns hand on to each other.
+    tail: sortmill_io::sync::Mutex<Tail>,
 }
 
 /// Where in the output the units of one round go.
@@ -255,10 +256,14 @@ pub fn sort(
         output,
         places,
         parts,
-        in_turn: !is_file || frames.is_some() || shared.job.reduce.is_some(),
+        in_turn: !is_file
+            || frames.is_some()
+            || shared.job.reduce.is_some()
+            || !shared.job.yields.keeps_records(),
         run_count: AtomicU32::new(0),
         padded: is_file && frames.is_none(),
         sink: sortmill_io::sync::Mutex::new(None),
+        tail: sortmill_io::sync::Mutex::new(Tail::new(shared.job, shared.number)),
     };
 
     // No unit's records come before the header.
@@ -352,6 +357,7 @@ pub fn sort(
     }
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
+    std::mem::take(&mut *sortmill_io::sync::lock(&phase.tail)).settle(&mut done)?;
     let pieces = std::mem::take(&mut done.pieces);
     done.units.sort_unstable_by_key(|&(number, _)| number);
     let files = phase.parts.map(|parts| parts.files(pieces)).transpose()?;
@@ -482,7 +488,7 @@ fn sort_unit(
     done: &mut Done,
 ) -> Result<()> {
     let order = &phase.order;
-    let (slab, load) = lay_out(phase, &unit.unit, &mut unit.blocks, entries, meter)?;
+    let (slab, load) = lay_out(phase, &unit.unit, &mut unit.blocks, None, entries, meter)?;
     let (entries, scratch) = entries.split_at_mut(load.records as usize);
     phase.sort(&slab, entries, scratch, bodies, meter)?;
     let kept = phase.keep_first(&slab, entries, load, bodies, meter, done)?;
@@ -529,12 +535,18 @@ fn gather<'b>(
 ) -> Result<()> {
     const AHEAD: usize = 16;
     let order = &way.order;
+    // Where the order is drawn entries are in it by what was drawn, not by place.
+    let is_drawn = way.shared.job.yields.shuffle().is_some();
     let records = entries.iter().enumerate().map(|(index, &entry)| {
         if let Some(&later) = entries.get(index + AHEAD) {
             slab.prefetch(kernel::location(later), record_bytes);
         }
         let record = slab.record(order, kernel::location(entry));
-        (u64::from(kernel::ordinal(entry)), record)
+        let place = match is_drawn {
+            true => index as u64,
+            false => kernel::ordinal(entry).into(),
+        };
+        (place, record)
     });
     for (ordinal, record) in border::sorted(way.shared.job, records) {
         proof.next(record, ordinal)?;
@@ -542,80 +554,6 @@ fn gather<'b>(
     }
     way.gathered.merge(&std::mem::take(&mut proof.fingerprint));
     Ok(())
-}
-
-/// From sorted records to the output, through the reduce function if there is one.
-pub struct WayOut<'w, 'a> {
-    shared: &'w Shared<'w>,
-    order: &'w Order,
-    sink: &'w mut Sink<'a>,
-    reducer: Option<Reducer>,
-    gathered: Fingerprint,
-    /// What a reduce function made.
-    reduced: Fingerprint,
-}
-
-impl WayOut<'_, '_> {
-    #[inline]
-    pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
-        match self.reducer {
-            None => self.sink.put(record, meter),
-            Some(_) => self.reduce(Some(record), meter),
-        }
-    }
-
-    /// Takes a record, long or not, and counts it as gathered.
-    pub fn put_item(
-        &mut self,
-        item: &Item<'_>,
-        bodies: &mut BodyReader<'_>,
-        meter: &mut Meter<'_>,
-    ) -> Result<()> {
-        let key = self.shared.number;
-        if self.reducer.is_none() {
-            return put_item(self.sink, &mut self.gathered, key, item, bodies, meter);
-        }
-        let whole;
-        let record = match item {
-            Item::Record(record) => record,
-            Item::Stub(stub) => {
-                whole = bodies.take_whole(stub, Stage::Reduce, meter)?;
-                &whole[..]
-            }
-        };
-        self.gathered.add(record, key);
-        self.reduce(Some(record), meter)
-    }
-
-    fn reduce(&mut self, record: Option<&[u8]>, meter: &mut Meter<'_>) -> Result<()> {
-        let Some(reducer) = &mut self.reducer else {
-            return Ok(());
-        };
-        let mut result = Ok(());
-        let (sink, reduced, key) = (&mut *self.sink, &mut self.reduced, self.shared.number);
-        let plan = self.shared.plan;
-        let bytes_max = plan.record_bytes_max;
-        let is_free = self.shared.job.reduce_makes_bytes.is_some();
-        reducer(record, &mut |made| {
-            if result.is_err() {
-                return;
-            }
-            let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
-            result = match is_right {
-                true => sink.put(made, meter),
-                false => Err(Error::new(
-                    ErrorKind::Usage,
-                    "calling the reduce function",
-                    format!(
-                        "it made {} bytes that are not one record of the job's format",
-                        made.len()
-                    ),
-                )),
-            };
-            reduced.add(made, key);
-        });
-        result
-    }
 }
 
 impl<'a> Phase<'a> {
@@ -645,6 +583,10 @@ impl<'a> Phase<'a> {
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         sort::sort(&self.order, slab, entries, scratch);
+        // Where the order is drawn no record tells whether this one is it.
+        if self.shared.job.yields.shuffle().is_some() && !entries.is_sorted() {
+            return Err(out_of_order());
+        }
         if !slab.has_stubs() {
             return Ok(());
         }
@@ -693,9 +635,14 @@ impl<'a> Phase<'a> {
             }
             let mut kept = sortmill_io::sync::lock(&self.sink);
             let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
-            let unit = self.put_records(sink, meter, done, give)?;
+            let mut tail = sortmill_io::sync::lock(&self.tail);
+            let makes = match self.shared.job.yields.keeps_records() {
+                true => self.makes(),
+                false => Makes::ByTail(&mut tail),
+            };
+            let unit = self.put_made(sink, makes, meter, done, give)?;
             done.units.push((number, unit));
-            drop(kept);
+            drop((kept, tail));
             self.places.end_turn();
             return Ok(());
         }
@@ -711,10 +658,30 @@ impl<'a> Phase<'a> {
         sink.finish(meter)
     }
 
+    /// What becomes of a unit's records, whatever was made of those of others.
+    fn makes(&self) -> Makes<'static> {
+        match &self.shared.job.reduce {
+            None => Makes::Same,
+            Some(make) => Makes::Reduced(make()),
+        }
+    }
+
     /// Puts records into a sink. Answers the fingerprint of those.
     pub fn put_records(
         &self,
         sink: &mut Sink<'a>,
+        meter: &mut Meter<'_>,
+        done: &mut Done,
+        give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
+    ) -> Result<Fingerprint> {
+        self.put_made(sink, self.makes(), meter, done, give)
+    }
+
+    /// Puts what is made of records into a sink. Answers the fingerprint of the records.
+    fn put_made(
+        &self,
+        sink: &mut Sink<'a>,
+        makes: Makes<'_>,
         meter: &mut Meter<'_>,
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
@@ -724,13 +691,15 @@ impl<'a> Phase<'a> {
             shared: self.shared,
             order: &self.order,
             sink,
-            reducer: self.shared.job.reduce.as_ref().map(|make| make()),
+            makes,
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
+            dropped: Fingerprint::default(),
         };
         give(&mut way, meter)?;
         way.reduce(None, meter)?;
-        let (gathered, reduced) = (way.gathered, way.reduced);
+        done.dropped.merge(&way.dropped);
+        let (gathered, reduced) = (way.gathered.without(&way.dropped), way.reduced);
         let written = match self.shared.job.reduce {
             None => &gathered,
             Some(_) => &reduced,
@@ -769,7 +738,10 @@ impl<'a> Phase<'a> {
             None => {}
         }
         match sortmill_io::sync::lock(&self.sink).take() {
-            Some(sink) => sink.finish_all(self.padded, meter),
+            Some(mut sink) => {
+                sortmill_io::sync::lock(&self.tail).end(&mut sink, meter)?;
+                sink.finish_all(self.padded, meter)
+            }
             None => Ok(()),
         }
     }

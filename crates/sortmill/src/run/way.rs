@@ -7,7 +7,7 @@ use super::notice::{Noticed, notice};
 use super::ordered;
 use super::sampling::Drawn;
 use super::sorting::{self, Sorted, Span};
-use super::{Shared, cuts};
+use super::{Shared, cuts, top};
 use crate::error::Result;
 use crate::metrics::Stage;
 use crate::plan::Plan;
@@ -72,7 +72,9 @@ impl Way {
     pub fn lower_bound_bytes(&self, plan: &Plan, output_bytes: u64) -> u64 {
         let read = &self.distributed.read;
         let is_one_pass = self.order.is_some_and(|order| order.is_one_pass);
-        if is_one_pass || self.merged.is_some() {
+        // What cannot be among the first need not be kept anywhere.
+        let keeps_few = plan.yields.first().is_some();
+        if is_one_pass || self.merged.is_some() || keeps_few {
             return read.bytes + output_bytes;
         }
         // What was compressed is read so, and spilled as what it was.
@@ -127,7 +129,12 @@ fn one_after_the_other(
     let bytes = distributed.fingerprint.bytes;
     *distributed_bytes = Some(bytes);
     let cuts = cuts(job, shared.cut_keys.cloned(), bytes)?;
-    let units = std::mem::take(&mut distributed.units);
+    let mut units = std::mem::take(&mut distributed.units);
+    if let Some(count) = job.yields.first() {
+        let (needed, left) = top::needed(shared, units, count);
+        units = needed;
+        distributed.dropped.merge(&left);
+    }
     let mut sorted = Sorted::nothing(&units);
     if job.reaches(Stage::Load) {
         let before = Took::now(shared);
@@ -140,7 +147,8 @@ fn one_after_the_other(
             base: header_bytes,
             header: &header,
             bytes,
-            total: (cuts.is_none() && !job.is_unique()).then_some(header_bytes + bytes),
+            total: (cuts.is_none() && !job.is_unique() && job.yields.keeps_records())
+                .then_some(header_bytes + bytes),
             seams: &Seams::default(),
             is_all: true,
         };

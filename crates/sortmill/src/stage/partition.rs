@@ -34,22 +34,40 @@ pub fn partition(
     scratch: &mut Scratch,
     mut wanted: impl FnMut(&[u8]) -> bool,
 ) {
+    let mut key = std::mem::take(&mut scratch.key);
+    let records = batch.records();
+    let slots = records.map(|record| match wanted(record) {
+        true => table.slot(order, record, order.word(record, 0), batch.chunk, &mut key),
+        false => table.slot_count(),
+    });
+    by_slot(slots, table.slot_count(), scratch);
+    scratch.key = key;
+}
+
+/// Deals the records of `batch` to `slot_count` slots: `slot_of` says by the index of one to which it goes.
+pub fn deal(
+    batch: &Batch<'_>,
+    slot_count: usize,
+    scratch: &mut Scratch,
+    slot_of: impl FnMut(usize) -> usize,
+) {
+    by_slot((0..batch.len()).map(slot_of), slot_count, scratch);
+}
+
+/// Sorts records by their slots; that of those that are in none is `slot_count`.
+#[inline]
+fn by_slot(of_each: impl Iterator<Item = usize>, slot_count: usize, scratch: &mut Scratch) {
     let Scratch {
         slots,
         starts,
         rows,
-        key,
         ..
     } = scratch;
     slots.clear();
     starts.clear();
-    // One more, at the end, is for those that are not wanted.
-    starts.resize(table.slot_count() + 2, 0);
-    for record in batch.records() {
-        let slot = match wanted(record) {
-            true => table.slot(order, record, order.word(record, 0), batch.chunk, key),
-            false => table.slot_count(),
-        };
+    // One more, at the end, is for those that are in none.
+    starts.resize(slot_count + 2, 0);
+    for slot in of_each {
         starts[slot + 1] += 1;
         slots.push(slot as u32);
     }

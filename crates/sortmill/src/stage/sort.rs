@@ -7,12 +7,14 @@
 //! Long records are sorted by the short ones that stand for them, and [`settle`] does what these do not tell.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 
 use crate::error::Result as JobResult;
 use crate::long::{Item, Stub};
 use crate::order::{Begun, Format, Order, kv_bytes};
+use crate::shuffle::{Draws, Shuffle};
 use crate::stage::kernel::{self, Entry};
 use crate::table::Boundary;
 
@@ -37,11 +39,25 @@ pub struct Slab<'a> {
     stubs: Vec<Stub<'a>>,
     /// The first ordinal of each chunk's records, in order.
     chunks: Vec<(u32, u64)>,
+    /// What draws the order, and the partition that is laid out.
+    drawn: Option<(Shuffle, u32)>,
+}
+
+/// What orders the records of a partition whose order is drawn.
+pub struct Drawing<'d> {
+    /// Draws it.
+    pub shuffle: Shuffle,
+    /// The partition.
+    pub partition: u32,
+    /// How many records of each chunk were laid out before, of a partition that is laid out in pieces.
+    pub seen: Option<&'d mut HashMap<u64, u32>>,
 }
 
 /// Where a segment's records lie.
 struct Place {
     chunk: u64,
+    /// Records of that chunk before these, in the partition.
+    before: u32,
     /// The block in which they end, an index among the unit's.
     block: u32,
     location: u32,
@@ -71,7 +87,8 @@ pub struct Load {
 impl<'a> Slab<'a> {
     /// Checks the blocks and makes an entry of each record in `range`, in the order in which they lie; their
     /// ordinals are in place order. `entries` holds at least as many as the blocks have records.
-    /// `block_bytes` is a power of two.
+    /// `block_bytes` is a power of two. Where the order is drawn, what it is drawn by takes the place of the first word
+    /// of the key.
     ///
     /// Ordinals need every segment's header, so headers are read first, and believed as far as their block
     /// holds them. Then each block's checksum is compared and, while the block is in the cache, its entries
@@ -84,9 +101,11 @@ impl<'a> Slab<'a> {
         blocks: &[Framed<'a>],
         block_bytes: usize,
         range: Range<'_>,
+        drawing: Option<Drawing<'_>>,
         entries: &mut [Entry],
     ) -> Result<(Self, Load), Damaged> {
         let mut slab = Self {
+            drawn: (drawing.as_ref()).map(|drawing| (drawing.shuffle, drawing.partition)),
             bases: blocks.iter().map(|block| block.bytes).collect(),
             shift: block_bytes.trailing_zeros(),
             stubs: Vec::new(),
@@ -99,7 +118,7 @@ impl<'a> Slab<'a> {
                     first_damaged(&blocks[..=index]).unwrap_or(Damaged { block: index, why })
                 })?;
         }
-        slab.number(&mut places);
+        slab.number(&mut places, drawing.and_then(|drawing| drawing.seen));
         let mut load = Load::default();
         let mut places = places.iter().peekable();
         for (index, block) in blocks.iter().enumerate() {
@@ -129,6 +148,7 @@ impl<'a> Slab<'a> {
             at += header_bytes;
             let mut place = Place {
                 chunk: segment.chunk,
+                before: 0,
                 block: index as u32,
                 location: (index << self.shift) as u32 + at as u32,
                 bytes: segment.bytes,
@@ -152,18 +172,36 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// Numbers all records in the order of their places.
-    fn number(&mut self, places: &mut [Place]) {
+    /// Numbers all records in the order of their places, and those of each chunk; some of them may have been `seen`
+    /// before.
+    fn number(&mut self, places: &mut [Place], mut seen: Option<&mut HashMap<u64, u32>>) {
         let mut by_chunk: Vec<u32> = (0..places.len() as u32).collect();
         // A stable sort: of one chunk, what came first stays first.
         by_chunk.sort_by_key(|&at| places[at as usize].chunk);
         let mut ordinal = 0;
+        let (mut chunk, mut before) = (None, 0);
         for at in by_chunk {
             let place = &mut places[at as usize];
             place.ordinal = ordinal;
+            if chunk != Some(place.chunk) {
+                chunk = Some(place.chunk);
+                let seen = seen.as_ref().and_then(|seen| seen.get(&place.chunk));
+                before = seen.copied().unwrap_or(0);
+            }
+            place.before = before;
             self.chunks.push((ordinal, place.chunk));
             ordinal = ordinal.wrapping_add(place.records);
+            before = before.wrapping_add(place.records);
+            if let Some(seen) = &mut seen {
+                seen.insert(place.chunk, before);
+            }
         }
+    }
+
+    /// What orders the records of a segment, if their order is drawn.
+    fn draws(&self, place: &Place) -> Option<Draws> {
+        let (shuffle, partition) = self.drawn?;
+        Some(shuffle.ordering(partition, place.chunk))
     }
 
     /// Makes the entries of one segment.
@@ -175,15 +213,36 @@ impl<'a> Slab<'a> {
         entries: &mut [Entry],
         load: &mut Load,
     ) -> Result<(), Damage> {
+        let draws = self.draws(place);
         if let Some(stub) = self.stub(place.location) {
-            return enter_stub(order, place, stub, range, entries, load);
+            let word = match draws {
+                None => order.word(stub.short, 0),
+                Some(draws) => draws.number(place.before.into()),
+            };
+            return enter_stub(order, place, (stub, word), range, entries, load);
         }
         let bytes = &self.from(place.location)[..place.bytes as usize];
+        if let Some(draws) = draws {
+            let mut rest = bytes;
+            let mut next = 0;
+            let records = std::iter::from_fn(|| {
+                let length = order.first_end(rest, &Begun::default())?;
+                let (record, after) = rest.split_at(length);
+                rest = after;
+                Some(record)
+            });
+            let word = |_: &[u8]| {
+                next += 1;
+                draws.number(u64::from(place.before) + next - 1)
+            };
+            return enter_all(word, place, records, entries, load);
+        }
+        let word = |record: &[u8]| order.word(record, 0);
         if range.is_none() {
             return match order.format() {
                 Format::Fixed(size) => {
                     let records = bytes.chunks_exact(size as usize);
-                    enter_all(order, place, records, entries, load)
+                    enter_all(word, place, records, entries, load)
                 }
                 Format::Lines => {
                     let (mut rest, delimiter) = (bytes, order.delimiter());
@@ -193,7 +252,7 @@ impl<'a> Slab<'a> {
                         rest = after;
                         Some(line)
                     });
-                    enter_all(order, place, lines, entries, load)
+                    enter_all(word, place, lines, entries, load)
                 }
                 Format::Quoted(_) => {
                     let mut rest = bytes;
@@ -203,7 +262,7 @@ impl<'a> Slab<'a> {
                         rest = after;
                         Some(record)
                     });
-                    enter_all(order, place, records, entries, load)
+                    enter_all(word, place, records, entries, load)
                 }
                 Format::Kv => {
                     let mut rest = bytes;
@@ -212,7 +271,7 @@ impl<'a> Slab<'a> {
                         rest = after;
                         Some(pair)
                     });
-                    enter_all(order, place, pairs, entries, load)
+                    enter_all(word, place, pairs, entries, load)
                 }
             };
         }
@@ -300,10 +359,11 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// Makes the entries of a segment whose `records` are all wanted, as those of most jobs are.
+/// Makes the entries of a segment whose `records` are all wanted, as those of most jobs are; `word` is called with one
+/// after the other.
 #[inline]
 fn enter_all<'r>(
-    order: &Order,
+    mut word: impl FnMut(&[u8]) -> u64,
     place: &Place,
     records: impl Iterator<Item = &'r [u8]>,
     entries: &mut [Entry],
@@ -316,7 +376,7 @@ fn enter_all<'r>(
     let (mut count, mut bytes) = (0, 0);
     for (entry, record) in entries.iter_mut().zip(records) {
         let ordinal = place.ordinal.wrapping_add(count);
-        *entry = kernel::entry(order.word(record, 0), ordinal, place.location + bytes);
+        *entry = kernel::entry(word(record), ordinal, place.location + bytes);
         count += 1;
         bytes += record.len() as u32;
     }
@@ -328,11 +388,11 @@ fn enter_all<'r>(
     Ok(())
 }
 
-/// Makes the entry of a long record, if it is wanted.
+/// Makes the entry of a long record, with this word, if it is wanted.
 fn enter_stub(
     order: &Order,
     place: &Place,
-    stub: &Stub<'_>,
+    (stub, word): (&Stub<'_>, u64),
     range: Range<'_>,
     entries: &mut [Entry],
     load: &mut Load,
@@ -341,7 +401,6 @@ fn enter_stub(
         return Ok(());
     }
     let entry = entries.get_mut(load.records as usize);
-    let word = order.word(stub.short, 0);
     *entry.ok_or(Damage::Segments)? = kernel::entry(word, place.ordinal, place.location);
     load.records += 1;
     load.bytes += stub.bytes;
@@ -581,7 +640,7 @@ mod tests {
             })
             .collect();
         let mut entries = [0; 30];
-        let (slab, load) = Slab::lay_out(&order, &framed, BLOCK_BYTES, range, &mut entries)?;
+        let (slab, load) = Slab::lay_out(&order, &framed, BLOCK_BYTES, range, None, &mut entries)?;
         let mut found: Vec<(u32, Vec<u8>)> = entries[..load.records as usize]
             .iter()
             .map(|&entry| {

@@ -11,6 +11,7 @@ mod packed;
 mod parts;
 mod pipeline;
 mod temp_packed;
+mod yields;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,7 @@ use sortmill::order::Format;
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::yields::Yield;
 
 const OLD: &[u8] = b"what was there before\n";
 
@@ -82,6 +84,7 @@ struct Case {
     compress_temp: CompressTemp,
     /// Bytes a second that the disks give; 0 for no time at all.
     pace: u64,
+    yields: Yield,
     /// Several folders, each a disk of its own.
     temps: Vec<PathBuf>,
 }
@@ -109,6 +112,7 @@ impl Case {
             temp_apart: false,
             compress_temp: CompressTemp::None,
             pace: 0,
+            yields: Yield::All,
             temps: vec!["/temp".into()],
         }
     }
@@ -127,6 +131,7 @@ impl Case {
         job.tuning = self.tuning;
         job.temp_apart = self.temp_apart;
         job.compress_temp = self.compress_temp;
+        job.yields = self.yields;
         job.verify = Some(self.verify);
         job.header_lines = self.header_lines;
         job.decompress = self.packed.is_some();

@@ -20,12 +20,14 @@ mod progress;
 mod report;
 mod same;
 mod shapes;
+mod shuffled;
 mod small;
 mod space;
 mod tables;
 mod temp_packed;
 mod temps;
 mod until;
+mod yields;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +49,7 @@ use sortmill::order::{Format, KeyPart};
 use sortmill::queue::Stop;
 use sortmill::report::Report;
 use sortmill::run;
+use sortmill::yields::Yield;
 
 use crate::Scratch;
 
@@ -96,6 +99,7 @@ struct Case {
     line_order: Option<LineOrder>,
     columns: Option<Columns>,
     unique: bool,
+    yields: Yield,
     inputs: Vec<Vec<u8>>,
     /// The number of the input that comes as a stream.
     stream: Option<usize>,
@@ -137,6 +141,7 @@ impl Case {
             line_order: None,
             columns: None,
             unique: false,
+            yields: Yield::All,
             inputs,
             stream: None,
             packed: Vec::new(),
@@ -174,6 +179,7 @@ impl Case {
         job.line_order.clone_from(&self.line_order);
         job.columns.clone_from(&self.columns);
         job.unique = self.unique;
+        job.yields = self.yields;
         job.memory_bytes = Some(self.memory_bytes);
         job.threads = Some(self.threads);
         job.disks = vec![self.disk.clone(); temps.len()];
@@ -285,6 +291,7 @@ impl Case {
         if self.unique {
             oracle::without_repeats(self.format, &self.keys, &mut wanted);
         }
+        let wanted = oracle::yielded(self.yields, wanted);
         let unpacked = match self.compress {
             None => output.clone(),
             Some(compress) => packed::unpacked(compress.codec, &output),

@@ -124,6 +124,7 @@ pub fn report(
         // What a phase of several processes waited for, nobody has worked out yet.
         verdicts: Vec::new(),
         probe_ns: 0,
+        before: None,
     }
 }
 

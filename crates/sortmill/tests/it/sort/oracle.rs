@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use sortmill::order::{Format, KeyPart, Number};
+use sortmill::yields::Yield;
 
 /// The records of one input; a line that lacks its newline has it.
 pub fn records(format: Format, input: &[u8]) -> Vec<Vec<u8>> {
@@ -53,6 +54,35 @@ pub fn sorted(format: Format, keys: &[KeyPart], inputs: &[Vec<u8>]) -> Vec<Vec<u
 /// Of sorted records with equal keys the first.
 pub fn without_repeats(format: Format, keys: &[KeyPart], sorted: &mut Vec<Vec<u8>>) {
     sorted.dedup_by(|later, first| compare(format, keys, first, later).is_eq());
+}
+
+/// What comes out of sorted records.
+pub fn yielded(yields: Yield, mut sorted: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let asked = match yields {
+        Yield::All => return sorted,
+        Yield::Shuffled(_) => unreachable!("the order is drawn"),
+        Yield::First(count) => {
+            sorted.truncate(count as usize);
+            return sorted;
+        }
+        Yield::Runs(asked) => asked,
+    };
+    let is_equal = |a: &Vec<u8>, b: &Vec<u8>| match asked.fold {
+        true => a.eq_ignore_ascii_case(b),
+        false => a == b,
+    };
+    let runs = sorted.chunk_by(is_equal);
+    let wanted = runs.filter(|run| match run.len() {
+        1 => !asked.repeated_only,
+        _ => !asked.single_only,
+    });
+    let lines = wanted.map(|run| match asked.counted {
+        true => [format!("{:>7} ", run.len()).as_bytes(), &run[0]].concat(),
+        false => run[0].clone(),
+    });
+    lines
+        .take(asked.first.map_or(usize::MAX, |first| first as usize))
+        .collect()
 }
 
 /// Compares the keys of two records.

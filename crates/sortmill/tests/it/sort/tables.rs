@@ -9,6 +9,7 @@ use sortmill::order::{Format, KeyPart, Number, Order};
 use sortmill::plan::{Inputs, PackedInputs, Plan};
 use sortmill::sample::Sample;
 use sortmill::table::{Boundary, Table};
+use sortmill::yields::Yield;
 
 use super::inputs::{Random, seed};
 
@@ -37,6 +38,11 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
                 ..KeyPart::plain(0, 10)
             }];
         }
+        job.yields = match random.below(4) {
+            0 => Yield::Shuffled(random.next()),
+            1 => Yield::First(random.next() >> random.below(64)),
+            _ => Yield::All,
+        };
         job.memory_bytes = (random.below(8) > 0).then(|| random.next() >> (12 + random.below(52)));
         job.temps = vec!["/temp".into(); random.below(5)];
         job.threads = (random.below(2) == 0).then(|| 1 + random.below(1024));

@@ -1,0 +1,114 @@
+"""What bench/runs/ says of a day's pipelines, as Markdown, and docs/drop-in.md's block of it: writes it, or fails where it
+differs.
+
+Times are the median of the rounds with the least and the most; ratios are taken within one round.
+"""
+
+import csv
+from statistics import median
+
+import results
+from marked import replaced
+from results import RUNS
+from shell import GIB, ROOT, fail, say
+from table import in_cells, spread
+
+PAGE = ROOT / "docs" / "drop-in.md"
+BEGIN, END = "<!-- pipelines: begin -->", "<!-- pipelines: end -->"
+COLUMNS = ["case", "program", "version", "date", "commit", "round", "bytes", "memory_bytes", "exit_status", "wall_s",
+           "cpu_s", "peak_anon_bytes", "own_read_bytes", "own_written_bytes", "cpu", "clock_hz", "cores",
+           "memory_total_bytes", "kernel", "file_system"]
+GNU, OURS, DUCKDB = "GNU", "sortmill", "DuckDB"
+
+
+def write():
+    PAGE.write_text(expected())
+    say("docs/drop-in.md is now what bench/runs/ gives")
+
+
+def check():
+    if PAGE.read_text() != expected():
+        fail("docs/drop-in.md is not what bench/runs/ gives\n\nWrite it with bench/pipelines.py --write.")
+    say("docs/drop-in.md is what bench/runs/ gives")
+
+
+def expected():
+    """The page with the tables of the newest file of a commit that can be looked up."""
+    files = [(path, read(path)) for path in sorted(RUNS.glob("*-pipelines.csv"))]
+    fit = [(path, rows) for path, rows in files if rows and "dirty" not in str(rows[0]["commit"])]
+    block = "Not measured yet."
+    if fit:
+        path, rows = fit[-1]
+        block = f"{tables(rows)}\n\n{provenance(path, rows)}"
+    return replaced(PAGE, BEGIN, END, block)
+
+
+def read(path):
+    words = {"case", "program", "version"}
+    with open(path, newline="") as file:
+        return [{name: text if name in words else results.value(name, text) for name, text in line.items()}
+                for line in csv.DictReader(file)]
+
+
+def tables(rows):
+    large = [row for row in rows if row["case"] != "small"]
+    small = [row for row in rows if row["case"] == "small"]
+    return "\n\n".join(made for made in (large_table(large), small_table(small)) if made)
+
+
+def large_table(rows):
+    if not rows:
+        return ""
+    memory = rows[0]["memory_bytes"]
+    lines = [f"{rows[0]['bytes'] / 1e9:.2g} GB, both with {memory / GIB:.2g} GiB (`shuf` with what it takes):", "",
+             in_cells(["", "GNU s", "sortmill s", "GNU over sortmill", "core-s per GB", "peak memory", "others"]),
+             "|" + "---|" * 7]
+    for name in dict.fromkeys(row["case"] for row in rows):
+        mine = [row for row in rows if row["case"] == name]
+        gnu, ours, duckdb = (of_program(mine, program) for program in (GNU, OURS, DUCKDB))
+        if not gnu or not ours:
+            continue
+        over = [gnu[number]["wall_s"] / ours[number]["wall_s"] for number in gnu.keys() & ours.keys()]
+        others = f"DuckDB {walls(duckdb)} s" if duckdb else ""
+        cpu = median(row["cpu_s"] / row["bytes"] * 1e9 for row in ours.values())
+        peaks = [max(row["peak_anon_bytes"] for row in of.values()) / GIB for of in (gnu, ours)]
+        lines.append(in_cells([name, walls(gnu), walls(ours), spread(over, 2), f"{cpu:.2f}",
+                               "{:.1f} and {:.1f} GiB".format(*peaks), others]))
+    return "\n".join(lines)
+
+
+def small_table(rows):
+    if not rows:
+        return ""
+    lines = ["Small inputs, from the page cache to `/dev/null`; the median of many runs in turns:", "",
+             in_cells(["", "GNU ms", "sortmill ms", "GNU over sortmill"]), "|---|---|---|---|"]
+    for byte_count in dict.fromkeys(row["bytes"] for row in rows):
+        mine = [row for row in rows if row["bytes"] == byte_count]
+        gnu, ours = (median(row["wall_s"] for row in mine if row["program"] == program) for program in (GNU, OURS))
+        lines.append(in_cells([size_words(byte_count), f"{gnu * 1e3:.1f}", f"{ours * 1e3:.1f}", f"{gnu / ours:.2f}"]))
+    return "\n".join(lines)
+
+
+def of_program(rows, program):
+    """{round: row}"""
+    return {row["round"]: row for row in rows if row["program"] == program}
+
+
+def walls(of):
+    return spread([row["wall_s"] for row in of.values()], 1)
+
+
+def size_words(byte_count):
+    if byte_count == 0:
+        return "nothing: start and end"
+    return f"{byte_count // 10**6} MB" if byte_count >= 10**6 else f"{byte_count // 1000} kB"
+
+
+def provenance(path, rows):
+    row = rows[0]
+    rounds = max((row["round"] for row in rows if row["case"] != "small"), default=0)
+    versions = dict(sorted((row["program"], row["version"]) for row in rows))
+    told = ", ".join(f"{program} {number}" for program, number in versions.items())
+    return (f"`bench/runs/{path.name}`: {rounds} rounds, median (least - most); {told};\n{row['date']}, commit "
+            f"{row['commit']}, {row['cpu']}, {row['cores']} cores, {row['memory_total_bytes'] / GIB:.1f} GiB, "
+            f"Linux {row['kernel']}, {row['file_system']}")

@@ -1,0 +1,75 @@
+//! What workers keep while they distribute, beside the records on their way: keys seen lately, and what may be among the
+//! first. Pure; no I/O.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Budget, ENTRY_BYTES};
+use crate::best::KEPT_BYTES;
+use crate::job::Job;
+use crate::repeats::ROW_SLOTS;
+
+/// Keys that a worker has seen lately, where repeats are dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Lately {
+    /// How many there may be.
+    pub slot_count: usize,
+    /// Their bytes.
+    pub ring_bytes: usize,
+}
+
+impl Lately {
+    /// In `bytes`, of records of `record_bytes` in the mean.
+    pub(super) fn new(bytes: u64, record_bytes: f64) -> Self {
+        let slots = (bytes as f64 / (record_bytes + ENTRY_BYTES as f64)) as usize;
+        let slot_count = slots.max(1).next_multiple_of(ROW_SLOTS);
+        let left = bytes.saturating_sub((slot_count * ENTRY_BYTES) as u64);
+        Self {
+            slot_count,
+            ring_bytes: sortmill_io::align_down(left).max(sortmill_io::ALIGN_BYTES as u64) as usize,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        (self.slot_count * ENTRY_BYTES + self.ring_bytes) as u64
+    }
+}
+
+/// Records that a worker keeps because they may be among the first, where only those come out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Candidates {
+    /// Bytes of the slab they lie in; there are two.
+    pub slab_bytes: usize,
+    /// How many there may be.
+    pub count_max: usize,
+}
+
+/// Beyond this a record's place in a slab would not be 32 bits.
+const SLAB_BYTES_MAX: u64 = 1 << 31;
+
+impl Candidates {
+    /// For each of `worker_count` workers, out of an eighth of the budget; `Ok(None)` where so many of the `job`'s records,
+    /// of `record_bytes` in the mean, would not fit twice, or where all records come out.
+    pub(super) fn new(
+        job: &Job,
+        worker_count: u64,
+        record_bytes: f64,
+        budget: &mut Budget,
+    ) -> Option<Option<Self>> {
+        let Some(first) = job.yields.first() else {
+            return Some(None);
+        };
+        let each = budget.limit_bytes / 8 / worker_count;
+        let count_max = (each as f64 / (2.0 * record_bytes + KEPT_BYTES as f64)) as u64;
+        let slab_bytes = each.saturating_sub(count_max * KEPT_BYTES as u64) / 2;
+        let slab_bytes = sortmill_io::align_down(slab_bytes.min(SLAB_BYTES_MAX));
+        if slab_bytes == 0 || first.saturating_mul(2) > count_max {
+            return Some(None);
+        }
+        let held = 2 * slab_bytes + count_max * KEPT_BYTES as u64;
+        budget.hold("candidates for the first", worker_count * held)?;
+        Some(Some(Self {
+            slab_bytes: slab_bytes as usize,
+            count_max: count_max as usize,
+        }))
+    }
+}

@@ -1,0 +1,173 @@
+//! From sorted records to the output: as they are, through a reduce function, as runs, or the first few of them.
+//!
+//! What runs and the first few need to know of the units before is handed on from unit to unit, which take turns then:
+//! the **tail**, which the phase keeps.
+
+use super::Shared;
+use super::long::put_item;
+use super::sorting::Done;
+use crate::bodies::BodyReader;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::job::{Job, Reducer};
+use crate::long::Item;
+use crate::metrics::{Meter, Stage};
+use crate::order::Order;
+use crate::runs::Counter;
+use crate::stage::write::Sink;
+use crate::yields::Yield;
+
+/// What units hand on to each other.
+#[derive(Default)]
+pub enum Tail {
+    /// Nothing.
+    #[default]
+    None,
+    /// The run that is open.
+    Runs(Box<Counter>),
+    /// How many records are still to come out.
+    Left(u64),
+}
+
+impl Tail {
+    /// Before the first unit. `key` is the fingerprints'.
+    pub fn new(job: &Job, key: u64) -> Self {
+        match job.yields {
+            Yield::All | Yield::Shuffled(_) => Self::None,
+            Yield::Runs(runs) => Self::Runs(Box::new(Counter::new(runs, key))),
+            Yield::First(count) => Self::Left(count),
+        }
+    }
+
+    /// Behind the last unit: puts out the run that is still open.
+    pub fn end(&mut self, sink: &mut Sink<'_>, meter: &mut Meter<'_>) -> Result<()> {
+        match self {
+            Self::None | Self::Left(_) => Ok(()),
+            Self::Runs(counter) => counter.end(|line| sink.put(line, meter)),
+        }
+    }
+
+    /// What was gathered came out in part: the rest is what was dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] when runs do not add up to what was gathered.
+    pub fn settle(self, done: &mut Done) -> Result<()> {
+        let Self::Runs(counter) = self else {
+            return Ok(());
+        };
+        counter.prove(&done.gathered)?;
+        done.dropped.merge(&done.gathered.without(&counter.kept));
+        done.gathered = counter.kept;
+        done.written = counter.written;
+        Ok(())
+    }
+}
+
+/// What becomes of records.
+pub enum Makes<'w> {
+    /// They come out as they are.
+    Same,
+    /// What a function makes of them.
+    Reduced(Reducer),
+    /// What units hand on to each other decides.
+    ByTail(&'w mut Tail),
+}
+
+/// From sorted records to the output.
+pub struct WayOut<'w, 'a> {
+    pub shared: &'w Shared<'w>,
+    pub order: &'w Order,
+    pub sink: &'w mut Sink<'a>,
+    pub makes: Makes<'w>,
+    /// What came out of the sorters.
+    pub gathered: Fingerprint,
+    /// What a reduce function made.
+    pub reduced: Fingerprint,
+    /// What of it did not come out, because enough had.
+    pub dropped: Fingerprint,
+}
+
+impl WayOut<'_, '_> {
+    #[inline]
+    pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        match self.makes {
+            Makes::Same => self.sink.put(record, meter),
+            Makes::Reduced(_) => self.reduce(Some(record), meter),
+            Makes::ByTail(_) => self.put_to_tail(record, meter),
+        }
+    }
+
+    #[inline]
+    fn put_to_tail(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        let Self { sink, makes, .. } = self;
+        let Makes::ByTail(tail) = makes else {
+            unreachable!("it was just seen");
+        };
+        match tail {
+            Tail::None => sink.put(record, meter),
+            Tail::Runs(counter) => counter.next(record, |line| sink.put(line, meter)),
+            Tail::Left(0) => {
+                self.dropped.add(record, self.shared.number);
+                Ok(())
+            }
+            Tail::Left(left) => {
+                *left -= 1;
+                sink.put(record, meter)
+            }
+        }
+    }
+
+    /// Takes a record, long or not, and counts it as gathered.
+    pub fn put_item(
+        &mut self,
+        item: &Item<'_>,
+        bodies: &mut BodyReader<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let key = self.shared.number;
+        if matches!(self.makes, Makes::Same) {
+            return put_item(self.sink, &mut self.gathered, key, item, bodies, meter);
+        }
+        let whole;
+        let record = match item {
+            Item::Record(record) => record,
+            Item::Stub(stub) => {
+                whole = bodies.take_whole(stub, Stage::Reduce, meter)?;
+                &whole[..]
+            }
+        };
+        self.gathered.add(record, key);
+        self.put(record, meter)
+    }
+
+    /// Hands the next record to the reduce function, if there is one, or tells it that there is none.
+    pub fn reduce(&mut self, record: Option<&[u8]>, meter: &mut Meter<'_>) -> Result<()> {
+        let Makes::Reduced(reducer) = &mut self.makes else {
+            return Ok(());
+        };
+        let mut result = Ok(());
+        let (sink, reduced, key) = (&mut *self.sink, &mut self.reduced, self.shared.number);
+        let plan = self.shared.plan;
+        let bytes_max = plan.record_bytes_max;
+        let is_free = self.shared.job.reduce_makes_bytes.is_some();
+        reducer(record, &mut |made| {
+            if result.is_err() {
+                return;
+            }
+            let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
+            result = match is_right {
+                true => sink.put(made, meter),
+                false => Err(Error::new(
+                    ErrorKind::Usage,
+                    "calling the reduce function",
+                    format!(
+                        "it made {} bytes that are not one record of the job's format",
+                        made.len()
+                    ),
+                )),
+            };
+            reduced.add(made, key);
+        });
+        result
+    }
+}

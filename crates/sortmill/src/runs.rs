@@ -1,0 +1,213 @@
+//! Sorted lines to runs of equal ones: what `uniq` makes of them.
+//!
+//! Lines come in order, from one unit after the other, so a run may go on from unit to unit: the first line of the one
+//! that is open is kept here, and how many came. Lines are compared whole, whatever decided their order. Each run is put
+//! out when the next one begins, or when all is over.
+//!
+//! GNU coreutils manual, "uniq invocation"; POSIX uniq(1).
+
+use std::io::Write;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
+use crate::yields::Runs;
+
+/// Counts runs. Owns a copy of the open one's first line.
+#[derive(Default)]
+pub struct Counter {
+    asked: Runs,
+    /// What fingerprints are keyed by.
+    key: u64,
+    first: Vec<u8>,
+    count: u64,
+    /// Lines still to be put out, where that is bounded.
+    left: Option<u64>,
+    /// A line with its count.
+    made: Vec<u8>,
+    /// What the counts say has come: of each run its first line, as often as it was counted.
+    pub counted: Fingerprint,
+    /// The first line of each run that was put out.
+    pub kept: Fingerprint,
+    /// What was put out.
+    pub written: Fingerprint,
+}
+
+impl Counter {
+    /// Nothing has come. `key` is the fingerprints'.
+    #[must_use]
+    pub fn new(asked: Runs, key: u64) -> Self {
+        Self {
+            asked,
+            key,
+            left: asked.first,
+            ..Self::default()
+        }
+    }
+
+    /// The next line, with what ends it. `put` takes what is put out, a line at a time.
+    ///
+    /// # Errors
+    /// What `put` answers.
+    #[inline]
+    pub fn next(&mut self, line: &[u8], put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        if self.count > 0 && self.is_equal(line) {
+            self.count += 1;
+            return Ok(());
+        }
+        self.end(put)?;
+        self.first.clear();
+        self.first.extend_from_slice(line);
+        self.count = 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn is_equal(&self, line: &[u8]) -> bool {
+        match self.asked.fold {
+            false => self.first == line,
+            true => self.first.eq_ignore_ascii_case(line),
+        }
+    }
+
+    /// The open run is over: another line comes, or none.
+    ///
+    /// # Errors
+    /// What `put` answers.
+    pub fn end(&mut self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let count = std::mem::take(&mut self.count);
+        if count == 0 {
+            return Ok(());
+        }
+        let line = &self.first;
+        let hash = xxh3_64_with_seed(line, self.key);
+        self.counted.add_times(line.len() as u64, hash, count);
+        let is_left_out = match count {
+            1 => self.asked.repeated_only,
+            _ => self.asked.single_only,
+        };
+        if is_left_out || self.left == Some(0) {
+            return Ok(());
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        self.kept.add_hashed(line.len() as u64, hash);
+        if !self.asked.counted {
+            self.written.add_hashed(line.len() as u64, hash);
+            return put(line);
+        }
+        self.made.clear();
+        write!(self.made, "{count:7} ").expect("memory takes all");
+        self.made.extend_from_slice(line);
+        self.written.add(&self.made, self.key);
+        put(&self.made)
+    }
+
+    /// Compares what was counted with what came, once all runs are over.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] when a run was counted wrong.
+    pub fn prove(&self, came: &Fingerprint) -> Result<()> {
+        let mut counted = self.counted;
+        if self.asked.fold {
+            // Lines that differ by case are as long, and are not the same.
+            counted.sum = came.sum;
+        }
+        if counted == *came {
+            return Ok(());
+        }
+        let (doing, cause) = (
+            "counting runs",
+            "the counts do not add up to the lines that came",
+        );
+        Err(Error::new(ErrorKind::Lost, doing, cause)
+            .hint("This is a fault of sortmill or of this machine's memory. No output was made."))
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    fn lines(asked: Runs, lines: &[&[u8]]) -> (Vec<u8>, Counter) {
+        let mut out = Vec::new();
+        let mut counter = Counter::new(asked, 7);
+        let mut put = |line: &[u8]| {
+            out.extend_from_slice(line);
+            Ok(())
+        };
+        for line in lines {
+            counter.next(line, &mut put).unwrap();
+        }
+        counter.end(&mut put).unwrap();
+        let mut came = Fingerprint::default();
+        lines.iter().for_each(|line| came.add(line, 7));
+        counter.prove(&came).unwrap();
+        (out, counter)
+    }
+
+    #[test]
+    fn runs_as_uniq_has_them() {
+        let given: [&[u8]; 6] = [b"\n", b"a\n", b"a\n", b"A\n", b"ab\n", b"ab\n"];
+        let all = Runs::default();
+        for (asked, wanted) in [
+            (all, "\na\nA\nab\n"),
+            (
+                Runs {
+                    counted: true,
+                    ..all
+                },
+                "      1 \n      2 a\n      1 A\n      2 ab\n",
+            ),
+            (
+                Runs {
+                    counted: true,
+                    fold: true,
+                    ..all
+                },
+                "      1 \n      3 a\n      2 ab\n",
+            ),
+            (
+                Runs {
+                    repeated_only: true,
+                    ..all
+                },
+                "a\nab\n",
+            ),
+            (
+                Runs {
+                    single_only: true,
+                    first: Some(1),
+                    ..all
+                },
+                "\n",
+            ),
+            (
+                Runs {
+                    single_only: true,
+                    repeated_only: true,
+                    ..all
+                },
+                "",
+            ),
+        ] {
+            let (out, counter) = lines(asked, &given);
+            assert_eq!(String::from_utf8_lossy(&out), wanted, "{asked:?}");
+            assert_eq!(counter.written.bytes, out.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_wrong_count_does_not_pass() {
+        let (_, mut counter) = lines(Runs::default(), &[b"a\n", b"b\n"]);
+        let mut came = counter.counted;
+        counter.prove(&came).unwrap();
+        came.add(b"b\n", 7);
+        counter.prove(&came).unwrap_err();
+        // As many lines of as many bytes, but others.
+        counter.counted.add(b"a\n", 7);
+        counter.prove(&came).unwrap_err();
+    }
+}
