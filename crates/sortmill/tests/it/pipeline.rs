@@ -415,6 +415,124 @@ fn functions_of_groups_and_records() {
     assert_eq!(sorted(&found), wanted);
 }
 
+/// Nearly all records are of one group, which is larger than memory: it is handed out as a stream, in the order of the
+/// input, and an aggregate of it takes no more than one record for each worker and table that was full.
+#[test]
+fn one_group_larger_than_memory() {
+    let text = Text::new("one_group_larger_than_memory", 0);
+    let mut random = Random::new(seed("one_group_larger_than_memory"));
+    let key = |number: usize| if number % 10 == 9 { "rare" } else { "hot" };
+    let mut file = String::new();
+    for number in 0..60_000 {
+        let padding = "x".repeat(100 + random.below(200));
+        file += &format!("{} {number} {padding}\n", key(number));
+    }
+    assert!(file.len() > 10 << 20);
+    std::fs::write(text.out("in/a.txt"), &file).unwrap();
+    let columns = ["key", "padding"].map(|name| Column::new(name, Type::String));
+    let mut columns = columns.to_vec();
+    columns.insert(1, Column::new("number", Type::U64));
+    let table = read_text([text.pattern("in/a.txt")], 0);
+    let table = table.flat_map(&fields("line", " ", columns)).unwrap();
+    let groups = table.group_by(&["key"]).unwrap();
+
+    let made = vec![
+        Column::new("key", Type::String),
+        Column::new("n", Type::U64),
+    ];
+    let in_order = groups.apply(
+        made,
+        Arc::new(|| {
+            let mut open: Option<(Vec<u8>, u64, u64)> = None;
+            Box::new(move |record, out| {
+                let Some(record) = record else {
+                    let (key, _, count) = open.take().expect("a group has a record");
+                    return out(&[Value::Bytes(&key), Value::U64(count)]);
+                };
+                let (key, Value::U64(number)) = (record[0].bytes(), record[1]) else {
+                    unreachable!("as the columns are");
+                };
+                let (_, last, count) = open.get_or_insert_with(|| (key.to_vec(), number, 0));
+                assert!(*count == 0 || number > *last, "{number} after {last}");
+                (*last, *count) = (number, *count + 1);
+                Ok(())
+            })
+        }),
+    );
+    let in_order = in_order.unwrap().sort(&[("key", false)]).unwrap();
+    let report = run(&in_order.write(text.out("out"), BARE).unwrap(), &small()).unwrap();
+    let partitions = &report.phases[0].report.partitions;
+    assert!(partitions.merged > 0, "{partitions:?}");
+    assert_eq!(
+        std::fs::read_to_string(text.out("out")).unwrap(),
+        "hot,54000\nrare,6000\n"
+    );
+
+    let aggregates = [
+        count().named("n"),
+        max("number"),
+        first("number").named("first"),
+    ];
+    for aggregates in [&aggregates[..2], &aggregates] {
+        let table = groups
+            .agg(aggregates)
+            .unwrap()
+            .sort(&[("key", false)])
+            .unwrap();
+        let report = run(&table.write(text.out("out"), BARE).unwrap(), &small()).unwrap();
+        let found = std::fs::read_to_string(text.out("out")).unwrap();
+        let brought = report.phases[0].report.fingerprints.distributed.records;
+        match aggregates.len() {
+            2 => {
+                assert_eq!(found, "hot,54000,59998\nrare,6000,59999\n");
+                assert!(brought < 100, "{brought}");
+            }
+            _ => assert_eq!(found, "hot,54000,59998,0\nrare,6000,59999,9\n"),
+        }
+    }
+}
+
+/// A pipe as input and a pipe as output.
+#[test]
+fn through_pipes() {
+    let text = Text::new("through_pipes", 3_000);
+    let (from, to) = (text.out("from"), text.out("to"));
+    for pipe in [&from, &to] {
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let table = read_text([from.to_string_lossy()], 0)
+        .flat_map(&words("line").lower())
+        .unwrap();
+    let counts = table.group_by(&["word"]).unwrap().agg(&[count()]).unwrap();
+    let counts = counts.sort(&[("word", false)]).unwrap();
+    let pipeline = counts.write(&to, BARE).unwrap();
+    let found = std::thread::scope(|threads| {
+        let job = threads.spawn(|| {
+            let settings = Settings {
+                memory_bytes: Some(256 << 20),
+                ..Settings::default()
+            };
+            run(&pipeline, &settings).map(|report| report.records())
+        });
+        threads.spawn(|| std::fs::write(&from, text.lines.join("\n")).unwrap());
+        let found = std::fs::read_to_string(&to).unwrap();
+        assert_eq!(job.join().unwrap().unwrap().0, text.lines.len() as u64);
+        found
+    });
+    let model = text.counts();
+    let wanted: String = model
+        .iter()
+        .map(|(word, n)| format!("{word},{n}\n"))
+        .collect();
+    assert_eq!(found, wanted);
+}
+
 #[test]
 fn what_goes_wrong_is_told() {
     let sales = Sales::new("what_goes_wrong_is_told");
