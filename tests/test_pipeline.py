@@ -111,6 +111,26 @@ def test_functions_of_python(text: Text, tmp_path: Path) -> None:
     assert rows(tmp_path / "out") == [[str(half), str(n)] for half, n in sorted(counts.items())]
 
 
+def test_reduce_with_a_function(text: Text, tmp_path: Path) -> None:
+    def longer(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+        return {"first": a["first"], "word": max(a["word"], b["word"], key=len)}
+
+    job = sm.Pipeline()
+    words = job.read_text(text.pattern).flat_map(sm.words("line"))
+    letters = words.map(
+        lambda record: {"first": record["word"][0], "word": record["word"]}, columns={"first": str, "word": str}
+    )
+    letters.group_by("first").reduce(longer).sort("first").write_csv(tmp_path / "out", header=False)
+    job.run(memory="128 MiB")
+    model: dict[str, str] = {}
+    for line in text.lines:
+        for word in words_of(line):
+            # Of equally long ones the first stays.
+            if len(word) > len(model.get(word[0], "")):
+                model[word[0]] = word
+    assert rows(tmp_path / "out") == [list(one) for one in sorted(model.items())]
+
+
 def test_explain(text: Text, tmp_path: Path) -> None:
     job = sm.Pipeline()
     job.read_text(text.pattern).flat_map(sm.words("line")).distinct().write_text(tmp_path / "out")
@@ -170,6 +190,8 @@ def test_errors_name_the_place(tmp_path: Path) -> None:
     assert (error.file, error.offset) == (str(tmp_path / "in.txt"), 4)
     # Behind the sort nobody knows the place any more.
     error = run(lambda table: table.sort("line").filter(fails))
+    assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, ValueError)
+    error = run(lambda table: table.group_by("line").reduce(lambda a, b: a).map(fails, columns={"n": int}))
     assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, ValueError)
     error = run(lambda table: table.map(lambda record: "text", columns={"n": int}))
     assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, TypeError)

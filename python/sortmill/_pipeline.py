@@ -193,3 +193,10 @@ class Groups:
         """A record for each group: its columns, then one for each aggregate under its name here."""
         asked = [(one.kind, one.column, name) for name, one in aggregates.items()]
         return self._table._next(self._table._table.aggregate(self._by, asked))
+
+    def reduce(self, function: Callable[[Record, Record], Record]) -> Table:
+        """A record for each group: what a function makes of its first two, of that and the third, and so on.
+
+        Records come in the order of the input, as dictionaries of all columns, and so do what the function answers.
+        """
+        return self._table._next(self._table._table.reduce(self._by, function))

@@ -1,15 +1,14 @@
 //! Functions of the user's, called with one record at a time.
 //!
 //! A record comes as a dictionary. A function answers a record, as a dictionary or, of one column, the value alone; `None`
-//! is no record. The interpreter is taken for each call, so on one with a GIL they run one at a time, whatever the
-//! threads.
+//! is no record. On an interpreter with a GIL they run one at a time, whatever the threads.
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::sync::{Arc, lock};
-use sortmill::pipeline::{Column, EachFn, FilterFn, Owned, Type, Value};
+use sortmill::pipeline::{Column, EachFn, FilterFn, MakeGroupFn, Owned, Type, Value};
 
 use crate::work::Raised;
 
@@ -57,7 +56,42 @@ impl Function {
         })
     }
 
+    /// Makes one record of each group: of its first two, of that and the third, and so on.
+    pub fn reduce(self) -> MakeGroupFn {
+        let function = Arc::new(self);
+        Arc::new(move || {
+            let function = Arc::clone(&function);
+            let mut sum: Option<Py<PyAny>> = None;
+            Box::new(move |values, out| {
+                Python::attach(|py| {
+                    let failed = |error| function.failed(py, error);
+                    let Some(values) = values else {
+                        let made = sum.take().expect("a group has a record");
+                        let made = record(&function.columns, made.bind(py)).map_err(failed)?;
+                        return out(&made.iter().map(Owned::value).collect::<Vec<_>>());
+                    };
+                    let next = function.record(py, values)?;
+                    sum = Some(match sum.take() {
+                        None => next.into_any().unbind(),
+                        Some(sum) => {
+                            let made = function.function.bind(py).call1((sum, next));
+                            made.map_err(failed)?.unbind()
+                        }
+                    });
+                    Ok(())
+                })
+            })
+        })
+    }
+
     fn call<'py>(&self, py: Python<'py>, values: &[Value<'_>]) -> Result<Bound<'py, PyAny>> {
+        let record = self.record(py, values)?;
+        let answer = self.function.bind(py).call1((record,));
+        answer.map_err(|error| self.failed(py, error))
+    }
+
+    /// The record that a function gets.
+    fn record<'py>(&self, py: Python<'py>, values: &[Value<'_>]) -> Result<Bound<'py, PyDict>> {
         let record = PyDict::new(py);
         for (column, value) in self.columns.iter().zip(values) {
             let set = match *value {
@@ -73,8 +107,7 @@ impl Function {
             };
             set.map_err(|error| self.failed(py, error))?;
         }
-        let answer = self.function.bind(py).call1((record,));
-        answer.map_err(|error| self.failed(py, error))
+        Ok(record)
     }
 
     /// Keeps the exception, if it is the first, and tells of it.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use sortmill::io::sync::Arc;
+use sortmill::job::Around;
 use sortmill::pipeline::{self, Aggregate, Column, Form, Parts, Pipeline, Settings, Type};
 
 use crate::errors::raised;
@@ -16,6 +18,16 @@ use crate::work::{Raised, work};
 pub struct Table {
     table: pipeline::Table,
     raised: Raised,
+    calls: Calls,
+}
+
+/// Where a table calls functions of Python's.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    /// In front of the first verb that brings records together.
+    in_front: bool,
+    /// There is such a verb already.
+    is_behind: bool,
 }
 
 /// The lines of text files.
@@ -24,6 +36,7 @@ pub fn read_text(patterns: Vec<String>, skip_header: u64) -> Table {
     Table {
         table: pipeline::read_text(patterns, skip_header),
         raised: Raised::default(),
+        calls: Calls::default(),
     }
 }
 
@@ -66,7 +79,27 @@ impl Table {
         Ok(Self {
             table: made.map_err(|error| raised(py, &error))?,
             raised: Raised::clone(&self.raised),
+            calls: self.calls,
         })
+    }
+
+    /// The table behind a function of Python's.
+    fn called(self) -> Self {
+        let in_front = self.calls.in_front || !self.calls.is_behind;
+        let calls = Calls {
+            in_front,
+            ..self.calls
+        };
+        Self { calls, ..self }
+    }
+
+    /// The table behind a verb that brings records together.
+    fn brought(self) -> Self {
+        let calls = Calls {
+            is_behind: true,
+            ..self.calls
+        };
+        Self { calls, ..self }
     }
 
     fn parts(
@@ -141,7 +174,8 @@ impl Table {
 
     fn filter(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
         let (names, function) = self.function(function);
-        self.next(py, self.table.filter(&names, function.filter()))
+        let made = self.next(py, self.table.filter(&names, function.filter()));
+        made.map(Self::called)
     }
 
     fn each(
@@ -154,7 +188,8 @@ impl Table {
         let (names, function) = self.function(function);
         let made = columns(made)?;
         let function = function.each(made.clone(), many);
-        self.next(py, self.table.each(&names, made, function))
+        let made = self.next(py, self.table.each(&names, made, function));
+        made.map(Self::called)
     }
 
     fn select(&self, py: Python<'_>, columns: Names) -> PyResult<Self> {
@@ -162,15 +197,16 @@ impl Table {
     }
 
     fn sort(&self, py: Python<'_>, by: Vec<(String, bool)>) -> PyResult<Self> {
-        self.next(py, self.table.sort(&bys(&by)))
+        self.next(py, self.table.sort(&bys(&by))).map(Self::brought)
     }
 
     fn top(&self, py: Python<'_>, count: u64, by: Vec<(String, bool)>) -> PyResult<Self> {
-        self.next(py, self.table.top(count, &bys(&by)))
+        let made = self.next(py, self.table.top(count, &bys(&by)));
+        made.map(Self::brought)
     }
 
     fn distinct(&self, py: Python<'_>) -> PyResult<Self> {
-        self.next(py, self.table.distinct())
+        self.next(py, self.table.distinct()).map(Self::brought)
     }
 
     /// Groups and what is computed of each: the aggregate's name, its column and the name of what comes out.
@@ -199,7 +235,17 @@ impl Table {
         let aggregates: Vec<Aggregate> =
             aggregates.into_iter().map(one).collect::<PyResult<_>>()?;
         let groups = self.table.group_by(&strs(&by));
-        self.next(py, groups.and_then(|groups| groups.agg(&aggregates)))
+        let made = groups.and_then(|groups| groups.agg(&aggregates));
+        self.next(py, made).map(Self::brought)
+    }
+
+    /// A record for each group, which a function makes of two.
+    fn reduce(&self, py: Python<'_>, by: Names, function: Py<PyAny>) -> PyResult<Self> {
+        let (_, function) = self.function(function);
+        let columns = self.table.columns().to_vec();
+        let groups = self.table.group_by(&strs(&by));
+        let reduced = groups.and_then(|groups| groups.apply(columns, function.reduce()));
+        self.next(py, reduced).map(Self::brought)
     }
 
     /// What writes the table to a file, as `text`, `csv`, `csv without header` or `jsonl`.
@@ -215,6 +261,7 @@ impl Table {
         Ok(Job {
             pipeline: pipeline.map_err(|error| raised(py, &error))?,
             raised: Raised::clone(&self.raised),
+            in_front: self.calls.in_front,
         })
     }
 }
@@ -224,14 +271,26 @@ impl Table {
 pub struct Job {
     pipeline: Pipeline,
     raised: Raised,
+    /// Functions of Python's map records.
+    in_front: bool,
 }
 
-fn settings(memory_bytes: Option<u64>, temps: Vec<PathBuf>, threads: Option<usize>) -> Settings {
-    Settings {
-        memory_bytes,
-        temps,
-        threads,
-        ..Settings::default()
+impl Job {
+    fn settings(
+        &self,
+        memory_bytes: Option<u64>,
+        temps: Vec<PathBuf>,
+        threads: Option<usize>,
+    ) -> Settings {
+        // The interpreter is taken once for many records: threads that take turns at each wait more than they work.
+        let taken: Around = Arc::new(|work| Python::attach(|_| work()));
+        Settings {
+            memory_bytes,
+            temps,
+            threads,
+            around: self.in_front.then_some(taken),
+            ..Settings::default()
+        }
     }
 }
 
@@ -245,7 +304,7 @@ impl Job {
         temps: Vec<PathBuf>,
         threads: Option<usize>,
     ) -> PyResult<String> {
-        let settings = settings(memory_bytes, temps, threads);
+        let settings = self.settings(memory_bytes, temps, threads);
         work(py, &self.raised, |_| {
             self.pipeline.explain(&settings, &host()?)
         })
@@ -259,7 +318,7 @@ impl Job {
         temps: Vec<PathBuf>,
         threads: Option<usize>,
     ) -> PyResult<(String, String)> {
-        let settings = settings(memory_bytes, temps, threads);
+        let settings = self.settings(memory_bytes, temps, threads);
         let report = work(py, &self.raised, |stop| {
             self.pipeline.run(&settings, &host()?, stop)
         })?;

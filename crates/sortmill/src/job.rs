@@ -133,6 +133,9 @@ pub type Mapper = Box<dyn FnMut(Option<&[u8]>, &mut Records) + Send>;
 /// Makes the mapper of one worker, which may keep as much state as it is told, in bytes ([`Job::map_keeps_state`]).
 pub type MapFn = Arc<dyn Fn(u64) -> Mapper + Send + Sync>;
 
+/// Does the work it is handed, once. What every call of a map function needs is done here once for many calls.
+pub type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
 /// The map function that keeps nothing between calls.
 pub fn each(function: impl Fn(&[u8], &mut Records) + Send + Sync + 'static) -> MapFn {
     let function = Arc::new(function);
@@ -218,6 +221,8 @@ pub struct Job {
     pub equal_keys_meet: bool,
     /// What happens to each record before it is partitioned.
     pub map: Option<MapFn>,
+    /// What is done around its calls with the records of a batch, or some of them; `None` is nothing.
+    pub map_around: Option<Around>,
     /// What it makes are pairs ([`Format::Kv`]), which are sorted by their keys, whatever the inputs hold.
     pub map_makes_pairs: bool,
     /// It keeps state between records: a share of the memory is set apart for that.
@@ -307,6 +312,7 @@ impl Job {
             boundaries: Boundaries::Sample,
             equal_keys_meet: false,
             map: None,
+            map_around: None,
             map_makes_pairs: false,
             map_keeps_state: false,
             reduce: None,

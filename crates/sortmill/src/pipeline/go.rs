@@ -241,6 +241,7 @@ impl Pipeline {
             job.decompress = true;
             job.header_lines = self.table.inputs.skip_header;
             job.map = Some(mapper(phase));
+            job.map_around.clone_from(&settings.around);
             job.map_makes_pairs = true;
             job.map_keeps_state = phase.shuffle.combines();
         }

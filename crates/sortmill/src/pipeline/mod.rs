@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use sortmill_io::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::job::Tuning;
+use crate::job::{Around, Tuning};
 use shuffle::Shuffle;
 use verbs::Step;
 
@@ -334,7 +334,7 @@ pub struct Pipeline {
 }
 
 /// What a pipeline may use.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default)]
 pub struct Settings {
     /// The most memory, in bytes; `None` is half of what is available.
     pub memory_bytes: Option<u64>,
@@ -342,6 +342,9 @@ pub struct Settings {
     pub temps: Vec<PathBuf>,
     /// Threads that compute; `None` is one per core.
     pub threads: Option<usize>,
+    /// What is done around the functions that lie in front of the first verb that brings records together, once for
+    /// many records; `None` is nothing.
+    pub around: Option<Around>,
     /// Sizes that tests shrink.
     pub tuning: Tuning,
 }

@@ -614,8 +614,9 @@ impl<'a> Worker<'a> {
             };
             let (mut next, mut before) = (0, cut_out);
             while next < batch.len() {
+                let calls = (&mut *mapper, shared.job.map_around.as_ref());
                 let made;
-                (made, next) = map(&batch, next, mapper, &mut self.made, key);
+                (made, next) = map(&batch, next, calls, &mut self.made, key);
                 let last = batch.offsets.range(next - 1).start;
                 let made = made.map_err(|error| placed(error, shared, chunk, last))?;
                 count(meter, Stage::Map, &before, &made.fingerprint);

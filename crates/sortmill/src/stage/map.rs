@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, Records};
 use crate::error::Result;
-use crate::job::Mapper;
+use crate::job::{Around, Mapper};
 
 /// Calls `mapper` with records of `batch` from number `from` on, until what it makes is a batch or no record is left; that
 /// is gathered in `made`, the caller's scratch space. Answers it, or what was wrong with the last record that the mapper
@@ -11,16 +11,23 @@ use crate::job::Mapper;
 pub fn map<'a>(
     batch: &Batch<'_>,
     from: usize,
-    mapper: &mut Mapper,
+    (mapper, around): (&mut Mapper, Option<&Around>),
     made: &'a mut Records,
     key: u64,
 ) -> (Result<Batch<'a>>, usize) {
     made.clear();
     let mut next = from;
-    while next < batch.len() && !made.is_full() {
-        mapper(Some(batch.record(next)), made);
-        next += 1;
+    let mut work = || {
+        while next < batch.len() && !made.is_full() {
+            mapper(Some(batch.record(next)), made);
+            next += 1;
+        }
+    };
+    match around {
+        None => work(),
+        Some(around) => around(&mut work),
     }
+    assert!(next > from, "what is around a map function calls it");
     (made.batch(batch.chunk, key), next)
 }
 
