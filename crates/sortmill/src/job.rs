@@ -354,6 +354,22 @@ impl Job {
         })
     }
 
+    /// Refuses what says how functions work where there are none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`].
+    pub fn check_functions(&self) -> Result<()> {
+        let wrong = |cause: &str| Err(Error::new(ErrorKind::Usage, "planning the job", cause));
+        let says_how = self.map_makes_pairs || self.map_keeps_state || self.map_around.is_some();
+        if says_how && self.map.is_none() {
+            return wrong("it says how a map function works, and has none");
+        }
+        if self.reduce_makes_bytes.is_some() && self.reduce.is_none() {
+            return wrong("it says what a reduce function makes, and has none");
+        }
+        Ok(())
+    }
+
     /// Whether of records with equal keys only the first comes out.
     #[must_use]
     pub fn is_unique(&self) -> bool {

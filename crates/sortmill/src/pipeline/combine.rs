@@ -242,3 +242,66 @@ pub fn hashed(hash: u64, key: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&hash.to_be_bytes());
     to.extend_from_slice(key);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::pipeline::column::{Column, Type};
+    use crate::pipeline::count;
+
+    /// Puts keys into a table of `bytes_max` bytes. What comes out must count them all; answers how many pairs that are.
+    fn check(keys: impl Iterator<Item = u64>, bytes_max: u64) -> usize {
+        let columns = [Column::new("key", Type::U64)];
+        let (aggregate, _) = count().find(&columns).unwrap();
+        let mut table = Table::new(&[aggregate], bytes_max);
+        let (mut wanted, mut found) = (BTreeMap::new(), BTreeMap::new());
+        let mut pairs = 0;
+        let mut take = |key: &[u8], value: &[u8]| {
+            pairs += 1;
+            assert_eq!(key[..HASH_BYTES], xxh3_64(&key[HASH_BYTES..]).to_be_bytes());
+            let sum = found.entry(key[HASH_BYTES..].to_vec()).or_insert(0);
+            *sum += u64::from_le_bytes(value.try_into().unwrap());
+        };
+        for key in keys {
+            *wanted.entry(key.to_be_bytes().to_vec()).or_insert(0) += 1;
+            table.add(&key.to_be_bytes(), &[Value::U64(key)], &mut take);
+            assert!(table.bytes as u64 <= bytes_max);
+        }
+        table.end(&mut take);
+        table.end(&mut |_, _| panic!("it was empty"));
+        assert_eq!(found, wanted);
+        pairs
+    }
+
+    #[test]
+    fn groups_are_counted_and_combined() {
+        assert_eq!(check(std::iter::empty(), 1 << 20), 0);
+        // All groups fit: each comes out once.
+        assert_eq!(
+            check((0..50_000).map(|number| number % 1_000), 1 << 20),
+            1_000
+        );
+        // Some do not: those that come often are still combined.
+        let uneven = (0..200_000).map(|number| if number % 4 == 0 { number } else { number % 19 });
+        assert!(check(uneven, 16 << 10) < 100_000);
+    }
+
+    #[test]
+    fn it_stands_aside_where_nothing_repeats() {
+        assert_eq!(check(0..100_000, 16 << 10), 100_000);
+        let columns = [Column::new("key", Type::U64)];
+        let (aggregate, _) = count().find(&columns).unwrap();
+        let mut table = Table::new(&[aggregate], 16 << 10);
+        for key in 0..10_000u64 {
+            table.add(&key.to_be_bytes(), &[Value::U64(key)], &mut |_, _| {});
+        }
+        assert!(table.aside > 0 && table.entries.is_empty());
+        // And comes back.
+        for _ in 0..10_000 {
+            table.add(&[0; 8], &[Value::U64(0)], &mut |_, _| {});
+        }
+        assert!(table.aside == 0 && table.entries.len() == 1);
+    }
+}

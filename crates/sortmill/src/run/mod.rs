@@ -135,6 +135,7 @@ pub fn open(job: &Job, os: &dyn Os) -> Result<Vec<Source>> {
 pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Prepared> {
     until::check_stage(job)?;
     columns::check(job)?;
+    job.check_functions()?;
     yields::check(job)?;
     cluster::check(job)?;
     if job.merge.is_some() {

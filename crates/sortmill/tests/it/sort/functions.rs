@@ -160,3 +160,91 @@ fn a_reduce_function_counts_equal_lines() {
         }
     }
 }
+
+/// Pairs of any input, of a mapper that keeps what it has seen until its records have ended, and bytes of any form.
+#[test]
+fn a_mapper_with_state_and_a_reducer_of_bytes() {
+    let mut random = Random::new(seed("a_mapper_with_state_and_a_reducer_of_bytes"));
+    let input = lines(Lines::FewDistinct, &mut random, 500_000);
+    let mut model: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    for line in oracle::records(Format::Lines, &input) {
+        *model.entry(line[..line.len() - 1].to_vec()).or_default() += 1;
+    }
+    let wanted = model
+        .iter()
+        .flat_map(|(line, count)| [line, format!("={count};").as_bytes()].concat());
+    let wanted = [b"counts: ".to_vec(), wanted.collect()].concat();
+    let map: MapFn = Arc::new(|_| {
+        let mut seen: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        Box::new(move |line, made| match line {
+            Some(line) => *seen.entry(line[..line.len() - 1].to_vec()).or_default() += 1,
+            // A few at a time: it is asked until nothing comes.
+            None => {
+                for _ in 0..3 {
+                    let Some((line, count)) = seen.pop_first() else {
+                        return;
+                    };
+                    made.push_pair(&line, &count.to_le_bytes());
+                }
+            }
+        })
+    });
+    let reduce: ReduceFn = Arc::new(|| -> Reducer {
+        let mut open: Option<(Vec<u8>, u64)> = None;
+        Box::new(move |pair, out| {
+            let next = pair.map(|pair| {
+                let (line, count) = pair[8..].split_at(pair.len() - 16);
+                (line.to_vec(), u64::from_le_bytes(count.try_into().unwrap()))
+            });
+            match (&mut open, next) {
+                (Some((line, count)), Some((next, more))) if *line == next => *count += more,
+                (open, next) => {
+                    if let Some((line, count)) = std::mem::replace(open, next) {
+                        out(&[&line, format!("={count};").as_bytes()].concat());
+                    }
+                }
+            }
+        })
+    });
+    for machine in MACHINES {
+        let host = machine.host();
+        let scratch = crate::Scratch::new(&format!("a_mapper_with_state-{machine:?}"));
+        let sim = sortmill::io::sim::Sim::new(1);
+        let (from, to) = match &host {
+            Some(_) => (scratch.path("in"), scratch.path("out")),
+            None => ("/in".into(), "/out".into()),
+        };
+        match &host {
+            Some(_) => std::fs::write(&from, &input).unwrap(),
+            None => sim.put(&from, &input),
+        }
+        let os: &dyn sortmill::io::Os = host.as_ref().map_or(&sim, |host| host);
+        let inputs = vec![sortmill::job::Input::Path(from)];
+        let output = sortmill::job::Output::Path(to.clone());
+        let mut job = sortmill::job::Job::new(inputs, output, Format::Lines);
+        job.memory_bytes = Some(1 << 20);
+        job.tuning = SMALL;
+        job.equal_keys_meet = true;
+        job.reduce = Some(Arc::clone(&reduce));
+        job.reduce_makes_bytes = Some(b"counts: ".to_vec());
+        job.map_makes_pairs = true;
+        let stop = sortmill::queue::Stop::new();
+        let error = sortmill::run::sort(&job, os, &stop).unwrap_err();
+        assert!(error.to_string().contains("has none"), "{error}");
+        job.map = Some(Arc::clone(&map));
+        job.map_keeps_state = true;
+        let report = sortmill::run::sort(&job, os, &sortmill::queue::Stop::new()).unwrap();
+        let output = match &host {
+            Some(_) => std::fs::read(&to).unwrap(),
+            None => sim.get(&to).unwrap(),
+        };
+        compare(&output, &wanted, &format!("{machine:?}"));
+        let state = report
+            .plan
+            .budget
+            .holders
+            .iter()
+            .find(|one| one.name.starts_with("state"));
+        assert!(state.is_some_and(|state| state.bytes > 0));
+    }
+}
