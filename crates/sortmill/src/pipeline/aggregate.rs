@@ -3,6 +3,8 @@
 //! A state takes records, is written, and takes what others wrote, in any order with the same result; only what is first
 //! follows the input. Sums are exact: of integers in 128 bits, of floats as [`ExactSum`].
 
+use std::cmp::Ordering;
+
 use super::column::{Column, Type, Value, take};
 use super::exact::ExactSum;
 use crate::error::{Error, ErrorKind, Result};
@@ -127,15 +129,6 @@ impl Computed {
         }
     }
 
-    /// Bytes that a state takes in memory.
-    pub fn state_bytes(&self) -> usize {
-        let beside = match (self.kind, self.of) {
-            (Kind::Sum | Kind::Mean, Type::F64) => size_of::<ExactSum>(),
-            _ => 0,
-        };
-        size_of::<State>() + beside
-    }
-
     /// The state of no records.
     pub fn begin(&self) -> State {
         match (self.kind, self.of) {
@@ -172,8 +165,8 @@ impl Computed {
         let is_better = match held {
             None => true,
             Some(held) => match self.kind {
-                Kind::Min => held.compare(&value).is_gt(),
-                Kind::Max => held.compare(&value).is_lt(),
+                Kind::Min => compare(&held.value(), &value).is_gt(),
+                Kind::Max => compare(&held.value(), &value).is_lt(),
                 _ => false,
             },
         };
@@ -297,21 +290,126 @@ impl Owned {
             Self::Plain(value) => *value,
         }
     }
+}
 
-    /// In the order of keys; of values of one type.
-    fn compare(&self, other: &Value<'_>) -> std::cmp::Ordering {
-        match (self.value(), *other) {
-            (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
-            (Value::I64(a), Value::I64(b)) => a.cmp(&b),
-            (Value::U64(a), Value::U64(b)) => a.cmp(&b),
-            (Value::Bool(a), Value::Bool(b)) => a.cmp(&b),
-            // NaN is above all others, and -0 and 0 are told apart, so that it does not matter which came first.
-            (Value::F64(a), Value::F64(b)) => match (a.is_nan(), b.is_nan()) {
-                (false, false) => a.total_cmp(&b),
-                (true, true) => std::cmp::Ordering::Equal,
-                (a, b) => a.cmp(&b),
-            },
-            _ => unreachable!("values of one column are of one type"),
+/// In the order of keys; of values of one type.
+fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
+    match (*one, *other) {
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        (Value::I64(a), Value::I64(b)) => a.cmp(&b),
+        (Value::U64(a), Value::U64(b)) => a.cmp(&b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(&b),
+        // NaN is above all others, and -0 and 0 are told apart, so that it does not matter which came first.
+        (Value::F64(a), Value::F64(b)) => match (a.is_nan(), b.is_nan()) {
+            (false, false) => a.total_cmp(&b),
+            (true, true) => Ordering::Equal,
+            (a, b) => a.cmp(&b),
+        },
+        _ => unreachable!("values of one column are of one type"),
+    }
+}
+
+/// States in words, for a table of many groups: only those that [`Computed::combines`] says can be kept there. A count is
+/// one word, a sum of integers three, one of floats two (its number among `floats`, and how many), a least or greatest
+/// value one.
+impl Computed {
+    /// How many words a state is.
+    pub fn word_count(&self) -> usize {
+        match (self.kind, self.of) {
+            (Kind::Sum | Kind::Mean, Type::F64) => 2,
+            (Kind::Sum | Kind::Mean, _) => 3,
+            _ => 1,
         }
+    }
+
+    /// Bytes that a state takes beside its words.
+    pub fn beside_bytes(&self) -> usize {
+        match (self.kind, self.of) {
+            (Kind::Sum | Kind::Mean, Type::F64) => size_of::<ExactSum>(),
+            _ => 0,
+        }
+    }
+
+    /// The state of one record.
+    pub fn begin_words(&self, words: &mut [u64], floats: &mut Vec<ExactSum>, record: &[Value<'_>]) {
+        words.fill(0);
+        match (self.kind, self.of) {
+            (Kind::Min | Kind::Max, _) => return words[0] = bits(&record[self.at]),
+            (Kind::Sum | Kind::Mean, Type::F64) => {
+                words[0] = floats.len() as u64;
+                floats.push(ExactSum::default());
+            }
+            _ => {}
+        }
+        self.add_words(words, floats, record);
+    }
+
+    /// Takes a record.
+    #[inline]
+    pub fn add_words(&self, words: &mut [u64], floats: &mut [ExactSum], record: &[Value<'_>]) {
+        let value = match self.kind {
+            Kind::Count => return words[0] += 1,
+            _ => &record[self.at],
+        };
+        match (self.kind, value) {
+            (Kind::Sum | Kind::Mean, Value::F64(value)) => {
+                floats[words[0] as usize].add(*value);
+                words[1] += 1;
+            }
+            (Kind::Sum | Kind::Mean, _) => {
+                let more = match *value {
+                    Value::I64(value) => i128::from(value),
+                    Value::U64(value) => i128::from(value),
+                    _ => 0,
+                };
+                let sum = (u128::from(words[1]) << 64 | u128::from(words[0])) as i128 + more;
+                (words[0], words[1]) = (sum as u64, (sum as u128 >> 64) as u64);
+                words[2] += 1;
+            }
+            _ => {
+                let order = compare(value, &self.of_bits(words[0]));
+                let is_better = match self.kind {
+                    Kind::Min => order.is_lt(),
+                    _ => order.is_gt(),
+                };
+                if is_better {
+                    words[0] = bits(value);
+                }
+            }
+        }
+    }
+
+    /// Appends what [`Computed::merge`] reads.
+    pub fn write_words(&self, words: &[u64], floats: &[ExactSum], to: &mut Vec<u8>) {
+        match (self.kind, self.of) {
+            (Kind::Min | Kind::Max, _) => self.of_bits(words[0]).write(to),
+            (Kind::Sum | Kind::Mean, Type::F64) => {
+                floats[words[0] as usize].write(to);
+                to.extend_from_slice(&words[1].to_le_bytes());
+            }
+            _ => words
+                .iter()
+                .for_each(|word| to.extend_from_slice(&word.to_le_bytes())),
+        }
+    }
+
+    fn of_bits(&self, bits: u64) -> Value<'static> {
+        match self.of {
+            Type::I64 => Value::I64(bits as i64),
+            Type::U64 => Value::U64(bits),
+            Type::F64 => Value::F64(f64::from_bits(bits)),
+            Type::Bool => Value::Bool(bits != 0),
+            Type::Binary | Type::String => unreachable!("text is not kept in words"),
+        }
+    }
+}
+
+fn bits(value: &Value<'_>) -> u64 {
+    match *value {
+        Value::I64(value) => value as u64,
+        Value::U64(value) => value,
+        Value::F64(value) => value.to_bits(),
+        Value::Bool(value) => u64::from(value),
+        Value::Bytes(_) => unreachable!("text is not kept in words"),
     }
 }

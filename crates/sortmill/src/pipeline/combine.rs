@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::aggregate::{Computed, State};
 use super::column::Value;
+use super::exact::ExactSum;
 
 /// Takes a key and a value.
 pub type PairSink<'s> = &'s mut dyn FnMut(&[u8], &[u8]);
@@ -19,12 +20,14 @@ const WORTH: u64 = 2;
 /// It stands aside for as many times the records that showed that.
 const ASIDE: u64 = 16;
 
-#[derive(Clone, Copy)]
-struct Entry {
-    hash: u64,
-    from: u32,
-    to: u32,
-}
+/// An entry is a row of words: hash, where its key is, the key's first bytes, and the states of its aggregates. A key of
+/// up to so many bytes lies there, a longer one among the long keys.
+const SHORT_BYTES: usize = 16;
+const HASH: usize = 0;
+/// Bytes of the key in the lower half, and in the upper where it begins among the long keys.
+const KEY: usize = 1;
+const SHORT: std::ops::Range<usize> = 2..4;
+const STATES: usize = 4;
 
 /// Where an entry is found: its number and one more, 0 where there is none, and the upper half of its hash, so that most
 /// others are passed by without a look at them.
@@ -34,18 +37,17 @@ struct Slot {
     tag: u32,
 }
 
-/// Bytes that an entry takes beside its key and its states: itself, and two slots.
-const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<Slot>();
-
 /// Groups that came lately.
 pub struct Table {
     aggregates: Vec<Computed>,
     /// A power of two of them, at most half taken.
     slots: Vec<Slot>,
-    entries: Vec<Entry>,
-    /// As many for each entry as there are aggregates.
-    states: Vec<State>,
+    /// Entries, of `stride` words each.
+    entries: Vec<u64>,
+    stride: usize,
+    entry_count: usize,
     keys: Vec<u8>,
+    floats: Vec<ExactSum>,
     /// One group alone, of a record that passes by.
     single: Vec<State>,
     bytes: usize,
@@ -58,17 +60,28 @@ pub struct Table {
     value: Vec<u8>,
 }
 
+/// The first bytes of a key, as words.
+fn short(key: &[u8]) -> [u64; 2] {
+    let mut bytes = [0; SHORT_BYTES];
+    let count = key.len().min(SHORT_BYTES);
+    bytes[..count].copy_from_slice(&key[..count]);
+    [0, 8].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")))
+}
+
 impl Table {
     /// An empty one of at most `bytes_max` bytes, in which nothing is kept if not all `aggregates` can be.
     #[must_use]
     pub fn new(aggregates: &[Computed], bytes_max: u64) -> Self {
         let combines = aggregates.iter().all(Computed::combines);
+        let words: usize = aggregates.iter().map(Computed::word_count).sum();
         Self {
             aggregates: aggregates.to_vec(),
             slots: vec![Slot::default(); 16],
             entries: Vec::new(),
-            states: Vec::new(),
+            stride: STATES + words,
+            entry_count: 0,
             keys: Vec::new(),
+            floats: Vec::new(),
             single: Vec::new(),
             bytes: 0,
             bytes_max: usize::try_from(bytes_max)
@@ -90,79 +103,106 @@ impl Table {
             return;
         }
         self.records += 1;
-        let slot = self.slot(hash, key);
-        let number = match self.slots[slot].number {
-            0 => match self.begin(hash, key, slot) {
-                Some(number) => number,
-                None => {
-                    self.end(pairs);
-                    return self.pass(hash, key, record, pairs);
-                }
-            },
-            number => number as usize - 1,
+        let (slot, number) = self.find(hash, key);
+        let Some(number) = number else {
+            if !self.begin((hash, key), slot, record) {
+                self.end(pairs);
+                self.pass(hash, key, record, pairs);
+            }
+            return;
         };
-        let count = self.aggregates.len();
-        let states = &mut self.states[number * count..(number + 1) * count];
-        for (aggregate, state) in self.aggregates.iter().zip(states) {
-            aggregate.add(state, record);
+        let from = number * self.stride + STATES;
+        let mut words = &mut self.entries[from..from + self.stride - STATES];
+        for aggregate in &self.aggregates {
+            let (state, rest) = words.split_at_mut(aggregate.word_count());
+            aggregate.add_words(state, &mut self.floats, record);
+            words = rest;
         }
     }
 
-    /// The slot of a group, or the empty one where it belongs.
-    fn slot(&self, hash: u64, key: &[u8]) -> usize {
+    /// The slot of a group and its number, or the empty slot where it belongs.
+    fn find(&self, hash: u64, key: &[u8]) -> (usize, Option<usize>) {
         let mask = self.slots.len() - 1;
+        let [first, second] = short(key);
         let mut slot = hash as usize & mask;
         loop {
             let Slot { number, tag } = self.slots[slot];
             if number == 0 {
-                return slot;
+                return (slot, None);
             }
             if tag == (hash >> 32) as u32 {
-                let entry = self.entries[number as usize - 1];
-                if entry.hash == hash && &self.keys[entry.from as usize..entry.to as usize] == key {
-                    return slot;
+                let number = number as usize - 1;
+                let entry = &self.entries[number * self.stride..][..STATES];
+                let is_like = entry[HASH] == hash && entry[SHORT] == [first, second];
+                if is_like && entry[KEY] as u32 as usize == key.len() && self.is_rest(entry, key) {
+                    return (slot, Some(number));
                 }
             }
             slot = (slot + 1) & mask;
         }
     }
 
-    /// Begins a group in an empty slot. `None` if there is no room for it.
-    fn begin(&mut self, hash: u64, key: &[u8], slot: usize) -> Option<usize> {
-        let states: usize = self.aggregates.iter().map(Computed::state_bytes).sum();
+    /// Whether a key that begins like that of an entry, and is as long, is the same.
+    fn is_rest(&self, entry: &[u64], key: &[u8]) -> bool {
+        key.len() <= SHORT_BYTES || self.key_of(entry) == key
+    }
+
+    /// The key of an entry, of a long one.
+    fn key_of(&self, entry: &[u64]) -> &[u8] {
+        let from = (entry[KEY] >> 32) as usize;
+        &self.keys[from..from + entry[KEY] as u32 as usize]
+    }
+
+    /// Begins a group in an empty slot. `false` if there is no room for it.
+    fn begin(&mut self, (hash, key): (u64, &[u8]), slot: usize, record: &[Value<'_>]) -> bool {
+        let long = if key.len() > SHORT_BYTES {
+            key.len()
+        } else {
+            0
+        };
+        let beside: usize = self.aggregates.iter().map(Computed::beside_bytes).sum();
+        let each = self.stride * size_of::<u64>() + 2 * size_of::<Slot>();
         // What grows is doubled, and for a moment there twice.
-        let bytes = 2 * (ENTRY_BYTES + key.len() + states);
+        let bytes = 2 * (each + long + beside);
         if self.bytes + bytes > self.bytes_max {
-            return None;
+            return false;
         }
         self.bytes += bytes;
-        let from = self.keys.len() as u32;
-        self.keys.extend_from_slice(key);
-        let number = self.entries.len();
-        let to = self.keys.len() as u32;
-        self.entries.push(Entry { hash, from, to });
-        self.states
-            .extend(self.aggregates.iter().map(Computed::begin));
+        let from = self.keys.len() as u64;
+        if long > 0 {
+            self.keys.extend_from_slice(key);
+        }
+        let at = self.entries.len();
+        self.entries.extend([hash, from << 32 | key.len() as u64]);
+        self.entries.extend(short(key));
+        self.entries.resize(at + self.stride, 0);
+        let mut words = &mut self.entries[at + STATES..];
+        for aggregate in &self.aggregates {
+            let (state, rest) = words.split_at_mut(aggregate.word_count());
+            aggregate.begin_words(state, &mut self.floats, record);
+            words = rest;
+        }
+        self.entry_count += 1;
         self.slots[slot] = Slot {
-            number: number as u32 + 1,
+            number: self.entry_count as u32,
             tag: (hash >> 32) as u32,
         };
-        if 2 * self.entries.len() > self.slots.len() {
+        if 2 * self.entry_count > self.slots.len() {
             self.grow();
         }
-        Some(number)
+        true
     }
 
     fn grow(&mut self) {
         let count = 2 * self.slots.len();
         self.slots.clear();
         self.slots.resize(count, Slot::default());
-        for (number, entry) in (1u32..).zip(&self.entries) {
-            let mut slot = entry.hash as usize & (count - 1);
+        for (number, entry) in (1u32..).zip(self.entries.chunks_exact(self.stride)) {
+            let mut slot = entry[HASH] as usize & (count - 1);
             while self.slots[slot].number != 0 {
                 slot = (slot + 1) & (count - 1);
             }
-            let tag = (entry.hash >> 32) as u32;
+            let tag = (entry[HASH] >> 32) as u32;
             self.slots[slot] = Slot { number, tag };
         }
     }
@@ -172,68 +212,54 @@ impl Table {
         self.single.clear();
         self.single
             .extend(self.aggregates.iter().map(Computed::begin));
+        self.value.clear();
         for (aggregate, state) in self.aggregates.iter().zip(&mut self.single) {
             aggregate.add(state, record);
+            aggregate.write(state, &mut self.value);
         }
-        let Self {
-            key: whole,
-            value,
-            aggregates,
-            single,
-            ..
-        } = self;
-        put(
-            whole,
-            value,
-            (hash, key),
-            aggregates.iter().zip(&*single),
-            pairs,
-        );
+        hashed(hash, key, &mut self.key);
+        pairs(&self.key, &self.value);
     }
 
     /// Hands on all groups: the table is empty afterwards.
     pub fn end(&mut self, pairs: PairSink<'_>) {
-        let Self {
-            key: whole,
-            value,
-            aggregates,
-            ..
-        } = self;
-        let count = aggregates.len();
-        for (number, entry) in self.entries.iter().enumerate() {
-            let key = &self.keys[entry.from as usize..entry.to as usize];
-            let states = &self.states[number * count..(number + 1) * count];
-            put(
-                whole,
-                value,
-                (entry.hash, key),
-                aggregates.iter().zip(states),
-                pairs,
-            );
+        let (mut whole, mut value) = (
+            std::mem::take(&mut self.key),
+            std::mem::take(&mut self.value),
+        );
+        for entry in self.entries.chunks_exact(self.stride) {
+            let mut bytes = [0; SHORT_BYTES];
+            let key = match entry[KEY] as u32 as usize {
+                long if long > SHORT_BYTES => self.key_of(entry),
+                length => {
+                    for (part, word) in bytes.chunks_exact_mut(8).zip(&entry[SHORT]) {
+                        part.copy_from_slice(&word.to_le_bytes());
+                    }
+                    &bytes[..length]
+                }
+            };
+            hashed(entry[HASH], key, &mut whole);
+            value.clear();
+            let mut words = &entry[STATES..];
+            for aggregate in &self.aggregates {
+                let (state, rest) = words.split_at(aggregate.word_count());
+                aggregate.write_words(state, &self.floats, &mut value);
+                words = rest;
+            }
+            pairs(&whole, &value);
         }
-        if self.records < WORTH * self.entries.len() as u64 {
+        (self.key, self.value) = (whole, value);
+        if self.records < WORTH * self.entry_count as u64 {
             self.aside = ASIDE * self.records;
         }
         self.slots.fill(Slot::default());
         self.entries.clear();
-        self.states.clear();
+        self.entry_count = 0;
         self.keys.clear();
+        self.floats.clear();
         self.bytes = 0;
         self.records = 0;
     }
-}
-
-fn put<'t>(
-    whole: &mut Vec<u8>,
-    value: &mut Vec<u8>,
-    (hash, key): (u64, &[u8]),
-    states: impl Iterator<Item = (&'t Computed, &'t State)>,
-    pairs: PairSink<'_>,
-) {
-    hashed(hash, key, whole);
-    value.clear();
-    states.for_each(|(aggregate, state)| aggregate.write(state, value));
-    pairs(whole, value);
 }
 
 /// The key by which groups are brought together: hash and key.
@@ -294,14 +320,16 @@ mod tests {
         let columns = [Column::new("key", Type::U64)];
         let (aggregate, _) = count().find(&columns).unwrap();
         let mut table = Table::new(&[aggregate], 16 << 10);
-        for key in 0..10_000u64 {
+        let mut key = 0u64;
+        while table.aside == 0 {
             table.add(&key.to_be_bytes(), &[Value::U64(key)], &mut |_, _| {});
+            key += 1;
+            assert!(key < 10_000, "it is full by now");
         }
-        assert!(table.aside > 0 && table.entries.is_empty());
         // And comes back.
         for _ in 0..10_000 {
             table.add(&[0; 8], &[Value::U64(0)], &mut |_, _| {});
         }
-        assert!(table.aside == 0 && table.entries.len() == 1);
+        assert!(table.aside == 0 && table.entry_count == 1);
     }
 }
