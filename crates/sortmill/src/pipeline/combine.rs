@@ -60,12 +60,43 @@ pub struct Table {
     value: Vec<u8>,
 }
 
-/// The first bytes of a key, as words.
+/// The bytes of a key that is short, and the first ones of any other: words that overlap, so that nothing is copied byte
+/// by byte. Keys of one length that make the same words are alike there.
 fn short(key: &[u8]) -> [u64; 2] {
-    let mut bytes = [0; SHORT_BYTES];
-    let count = key.len().min(SHORT_BYTES);
-    bytes[..count].copy_from_slice(&key[..count]);
-    [0, 8].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")))
+    let word = |at: usize| u64::from_le_bytes(key[at..at + 8].try_into().expect("eight bytes"));
+    let half = |at: usize| u32::from_le_bytes(key[at..at + 4].try_into().expect("four bytes"));
+    match key.len() {
+        0 => [0, 0],
+        count @ 1..=3 => {
+            let byte = |at: usize| u64::from(key[at]);
+            [byte(0) | byte(count / 2) << 8 | byte(count - 1) << 16, 0]
+        }
+        count @ 4..=7 => [u64::from(half(0)) | u64::from(half(count - 4)) << 32, 0],
+        count @ 8..=SHORT_BYTES => [word(0), word(count - 8)],
+        _ => [word(0), word(8)],
+    }
+}
+
+/// The key of `count` bytes that [`short`] made words of.
+fn unshort<'b>(
+    [first, second]: [u64; 2],
+    count: usize,
+    bytes: &'b mut [u8; SHORT_BYTES],
+) -> &'b [u8] {
+    let (one, two) = (first.to_le_bytes(), second.to_le_bytes());
+    match count {
+        0 => {}
+        1..=3 => (bytes[0], bytes[count / 2], bytes[count - 1]) = (one[0], one[1], one[2]),
+        4..=7 => {
+            bytes[..4].copy_from_slice(&one[..4]);
+            bytes[count - 4..count].copy_from_slice(&one[4..]);
+        }
+        _ => {
+            bytes[..8].copy_from_slice(&one);
+            bytes[count - 8..count].copy_from_slice(&two);
+        }
+    }
+    &bytes[..count]
 }
 
 impl Table {
@@ -231,12 +262,7 @@ impl Table {
             let mut bytes = [0; SHORT_BYTES];
             let key = match entry[KEY] as u32 as usize {
                 long if long > SHORT_BYTES => self.key_of(entry),
-                length => {
-                    for (part, word) in bytes.chunks_exact_mut(8).zip(&entry[SHORT]) {
-                        part.copy_from_slice(&word.to_le_bytes());
-                    }
-                    &bytes[..length]
-                }
+                length => unshort([entry[2], entry[3]], length, &mut bytes),
             };
             hashed(entry[HASH], key, &mut whole);
             value.clear();
@@ -312,6 +338,23 @@ mod tests {
         // Some do not: those that come often are still combined.
         let uneven = (0..200_000).map(|number| if number % 4 == 0 { number } else { number % 19 });
         assert!(check(uneven, 16 << 10) < 100_000);
+    }
+
+    #[test]
+    fn short_keys_come_back() {
+        let text = b"abcdefghijklmnop";
+        for count in 0..=SHORT_BYTES {
+            assert_eq!(
+                unshort(short(&text[..count]), count, &mut [9; SHORT_BYTES]),
+                &text[..count]
+            );
+            // Any other byte makes other words.
+            for at in 0..count {
+                let mut other = text[..count].to_vec();
+                other[at] = 0;
+                assert_ne!(short(&other), short(&text[..count]));
+            }
+        }
     }
 
     #[test]

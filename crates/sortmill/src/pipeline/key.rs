@@ -42,6 +42,15 @@ pub fn tells(part: &KeyColumn) -> bool {
     part.kind != Type::F64
 }
 
+/// The column whose bytes are the key as they are, if there is one.
+#[must_use]
+pub fn is_value(key: &[KeyColumn]) -> Option<usize> {
+    match key {
+        [only] if only.kind.is_bytes() && !only.descending => Some(only.at),
+        _ => None,
+    }
+}
+
 /// Appends the key of a record.
 pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
     for part in key {

@@ -160,6 +160,9 @@ impl Feed {
     /// Takes a record.
     pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
         let shuffle = &*self.shuffle;
+        if let (Some(at), Some(table)) = (key::is_value(&shuffle.key), &mut self.table) {
+            return table.add(record[at].bytes(), record, pairs);
+        }
         self.key.clear();
         key::write(&shuffle.key, record, &mut self.key);
         if let Some(table) = &mut self.table {

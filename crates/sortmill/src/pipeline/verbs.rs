@@ -210,6 +210,12 @@ pub(super) fn check_values(values: &[Value<'_>], made: &[Type]) -> Result<()> {
 
 fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Result<()> {
     match &parts.how {
+        How::Words { lower: true } if text.is_ascii() => {
+            scratch.text.clear();
+            scratch.text.extend_from_slice(text);
+            scratch.text.make_ascii_lowercase();
+            each_word(&scratch.text, |word| next(&[Value::Bytes(word)]))
+        }
         How::Words { lower } => each_word(text, |word| {
             next(&[Value::Bytes(lowered(word, *lower, &mut scratch.text))])
         }),
