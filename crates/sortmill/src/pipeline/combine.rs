@@ -78,11 +78,7 @@ fn short(key: &[u8]) -> [u64; 2] {
 }
 
 /// The key of `count` bytes that [`short`] made words of.
-fn unshort<'b>(
-    [first, second]: [u64; 2],
-    count: usize,
-    bytes: &'b mut [u8; SHORT_BYTES],
-) -> &'b [u8] {
+fn unshort([first, second]: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> &[u8] {
     let (one, two) = (first.to_le_bytes(), second.to_le_bytes());
     match count {
         0 => {}

@@ -53,6 +53,7 @@ fn run(input: &Arc<Vec<u8>>, seed: u64, fault: Option<Fault>) -> Outcome {
             temps: vec!["/temp".into()],
             threads: Some(2),
             tuning: Case::new(seed, 100).tuning,
+            ..Settings::default()
         };
         let result = pipeline().run(&settings, &sim, &Stop::new());
         let written = |report: &sortmill::pipeline::PipelineReport| {
