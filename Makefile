@@ -6,12 +6,15 @@ SORTMILL := target/release/sortmill
 # What a test needs beyond the defaults: altering records at a stage border.
 TEST_FEATURES := --features sortmill/tamper
 
+# What builds and tests the Python package.
+PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15'
+
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test check bench bench-shapes bench-pipelines bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
+.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-pipelines bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -42,9 +45,21 @@ demo: build ## sort 1 GB in 256 MiB, check it, show the report (3 GB of disk, fo
 	$(SORTMILL) check --format fixed:100 --key 0:10 large/demo/out.bin; \
 	$(SORTMILL) report large/demo/report.json
 
-test: ## run every test, then those under the seeded scheduler
+test: .venv/built ## run every test, Python's too, then those under the seeded scheduler
 	$(CARGO) test --workspace $(TEST_FEATURES)
+	$(MAKE) --no-print-directory test-python
 	$(CARGO) test -p sortmill --features shuttle --test it
+
+test-python: .venv/built ## the tests of the Python package alone, and its types
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --profile dev --features tamper
+	.venv/bin/python -m pytest -q
+	.venv/bin/mypy
+
+# What builds and tests the package, in a virtual environment of its own.
+.venv/built: Makefile
+	python3 -m venv .venv
+	.venv/bin/pip install -q $(PYTHON_TOOLS)
+	touch $@
 
 check: ## formatting, lints, house rules
 	$(CARGO) fmt --all --check

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
 use sortmill::columns::Columns;
@@ -143,6 +144,25 @@ impl Machine {
                 .hint("This kernel or container forbids it; --io posix works everywhere.")
         })
     }
+}
+
+/// What starts another process of this program, and the words in front of its command line.
+type NodeProgram = (PathBuf, Vec<OsString>);
+
+/// Set once, by a program of which this command is a part.
+static NODE_PROGRAM: OnceLock<NodeProgram> = OnceLock::new();
+
+/// The processes of `--on` are started by `program` with `words` in front, because this process is another program than
+/// `sortmill`. What was said first holds.
+pub fn nodes_are_started_by(program: PathBuf, words: Vec<OsString>) {
+    NODE_PROGRAM.get_or_init(|| (program, words));
+}
+
+/// What starts a process of `--on`: this very program, even if another one has its name by now, unless something else
+/// was said.
+pub fn node_program() -> NodeProgram {
+    let own = || ("/proc/self/exe".into(), Vec::new());
+    NODE_PROGRAM.get().cloned().unwrap_or_else(own)
 }
 
 /// The files named on the command line; none, or `-`, is standard input.

@@ -51,6 +51,14 @@ pub fn parse(text: &str) -> Result<Size, String> {
         .ok_or_else(|| format!("{text:?} is more than can be counted"))
 }
 
+/// Reads a size as `--memory` has it, in bytes; `total` are those that 100% is.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn size_in_bytes(text: &str, total: u64) -> Result<u64, String> {
+    parse(text).map(|size| size.of(total))
+}
+
 /// Reads a size as GNU sort's `-S` has it: a plain number is KiB, a unit alone one of it, `b` bytes, `%` a part of all
 /// memory and perhaps more than that. What GNU refuses and we know elsewhere (2GiB, 1.5G) means the same here.
 pub fn parse_wish(text: &str) -> Result<Size, String> {

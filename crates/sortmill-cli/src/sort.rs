@@ -16,6 +16,7 @@ mod locale;
 pub mod made;
 pub mod options;
 mod refusals;
+pub mod silent;
 mod words;
 
 use std::ffi::OsString;
@@ -43,7 +44,7 @@ use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
 use sortmill::trace::Trace;
 
-use crate::common::{Machine, Shape, inputs, print, say, stop_on_signals, tell};
+use crate::common::{Machine, Shape, inputs, node_program, print, say, stop_on_signals, tell};
 use crate::disks;
 use crate::progress;
 use crate::size::{self, Size};
@@ -519,9 +520,8 @@ impl Sort {
         job.compress_temp = self.compress_temp(job.merge.is_some());
         job.on = self.on.map(|node_count| On {
             node_count,
-            // This very program, even if another one has its name by now.
-            program: "/proc/self/exe".into(),
-            words: self.machine.node_words(),
+            program: node_program().0,
+            words: [node_program().1, self.machine.node_words()].concat(),
         });
         let parallel = self.gnu.parallel.map(|count| count.min(os.machine().cores));
         job.threads = self.threads.map(usize::from).or(parallel);

@@ -4,7 +4,7 @@
 //! dropping it kills what still runs, so that no error leaves a process behind. The pipes' ends on our side are
 //! closed when another program is executed, so no process holds those of its sister.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -25,12 +25,18 @@ pub struct Started {
     pub from: File,
 }
 
-/// Starts `program` with `words`, called `name` in messages and `called` in lists of processes. Its standard error
-/// is ours.
+/// Starts `program` with `words`, called `name` in messages and, where it must not see its own, `called` in lists of
+/// processes. Its standard error is ours.
 ///
 /// # Errors
 /// The system's, when the program cannot be started.
-pub fn start(program: &Path, called: &str, words: &[OsString], name: &str) -> io::Result<Started> {
+pub fn start(
+    program: &Path,
+    called: Option<&str>,
+    words: &[OsString],
+    name: &str,
+) -> io::Result<Started> {
+    let called = called.map_or(program.as_os_str(), OsStr::new);
     let mut child = Command::new(program)
         .arg0(called)
         .args(words)

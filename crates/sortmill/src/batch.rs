@@ -7,7 +7,7 @@ use sortmill_io::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::long::Long;
-use crate::order::Order;
+use crate::order::{Format, KV_HEADER_BYTES, Order};
 
 /// A chunk with the records that end in it. The beginning of its first record, which came at the end of
 /// the chunk before, has been put in front of it, so that every record is contiguous.
@@ -198,18 +198,20 @@ impl<'a> Batch<'a> {
 pub struct Records {
     order: Order,
     bytes_max: usize,
+    records_max: usize,
     bytes: Vec<u8>,
     offsets: Vec<u32>,
     fault: Option<Error>,
 }
 
 impl Records {
-    /// Room for `bytes_max` bytes of records that lie as `order` says.
+    /// Room for `bytes_max` bytes of records that lie as `order` says, and best no more than `records_max` of them.
     #[must_use]
-    pub fn new(order: Order, bytes_max: usize) -> Self {
+    pub fn new(order: Order, bytes_max: usize, records_max: usize) -> Self {
         Self {
             order,
             bytes_max,
+            records_max,
             bytes: Vec::new(),
             offsets: vec![0],
             fault: None,
@@ -226,8 +228,8 @@ impl Records {
             ));
         } else if self.bytes.len() + record.len() > self.bytes_max {
             self.fail(format!(
-                "it made more than {} bytes out of one batch",
-                self.bytes_max
+                "it made more than {} bytes out of one record",
+                self.bytes_max / 2
             ));
         } else {
             self.bytes.extend_from_slice(record);
@@ -235,9 +237,46 @@ impl Records {
         }
     }
 
+    /// Appends a pair, without its being put together before; otherwise as [`Records::push`].
+    pub fn push_pair(&mut self, key: &[u8], value: &[u8]) {
+        let bytes = KV_HEADER_BYTES + key.len() + value.len();
+        if self.bytes.len() + bytes > self.bytes_max || self.order.format() != Format::Kv {
+            let lengths = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes);
+            return self.push(&[&lengths.concat(), key, value].concat());
+        }
+        self.bytes
+            .extend_from_slice(&(key.len() as u32).to_le_bytes());
+        self.bytes
+            .extend_from_slice(&(value.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.offsets.push(self.bytes.len() as u32);
+    }
+
     fn fail(&mut self, cause: String) {
-        self.fault
-            .get_or_insert_with(|| Error::new(ErrorKind::Usage, "calling the map function", cause));
+        self.refuse(Error::new(
+            ErrorKind::Usage,
+            "calling the map function",
+            cause,
+        ));
+    }
+
+    /// The function could not do its work: the job fails when it returns.
+    pub fn refuse(&mut self, error: Error) {
+        self.fault.get_or_insert(error);
+    }
+
+    /// How many records there are, and their bytes.
+    #[must_use]
+    pub fn sizes(&self) -> (u64, u64) {
+        (self.offsets.len() as u64 - 1, self.bytes.len() as u64)
+    }
+
+    /// Whether there is so much that it should be taken before more comes, or nothing more is wanted.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let records = self.offsets.len() - 1;
+        self.bytes.len() > self.bytes_max / 2 || records >= self.records_max || self.fault.is_some()
     }
 
     /// Forgets all records.

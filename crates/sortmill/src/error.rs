@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Usage,
     /// An input is missing, unreadable or not what its format says.
     Input,
+    /// A function of the user's failed, or made what it should not.
+    Function,
     /// An input changed while it was read.
     Changed,
     /// Not enough room on a disk.

@@ -11,6 +11,7 @@ use crate::cluster::On;
 use crate::columns::Columns;
 use crate::disk::Figures;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprint;
 use crate::line_keys::LineOrder;
 use crate::metrics::Stage;
 use crate::order::{Format, KeyPart, Order};
@@ -124,8 +125,29 @@ pub enum Disorder {
     Kept,
 }
 
-/// A function of each record: puts any number of records of any size into `Records`.
-pub type MapFn = Arc<dyn Fn(&[u8], &mut Records) + Send + Sync>;
+/// A function of records, one after the other, and `None` after the last that its worker gets, again and again until it
+/// adds nothing to that; it puts any number of records of any size into `Records`. It may keep state between calls, of
+/// which records a worker gets nobody knows before.
+pub type Mapper = Box<dyn FnMut(Option<&[u8]>, &mut Records) + Send>;
+
+/// Makes the mapper of one worker, which may keep as much state as it is told, in bytes ([`Job::map_keeps_state`]).
+pub type MapFn = Arc<dyn Fn(u64) -> Mapper + Send + Sync>;
+
+/// Does the work it is handed, once. What every call of a map function needs is done here once for many calls.
+pub type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
+/// The map function that keeps nothing between calls.
+pub fn each(function: impl Fn(&[u8], &mut Records) + Send + Sync + 'static) -> MapFn {
+    let function = Arc::new(function);
+    Arc::new(move |_| {
+        let function = Arc::clone(&function);
+        Box::new(move |record, made| {
+            if let Some(record) = record {
+                function(record, made);
+            }
+        })
+    })
+}
 
 /// A function of sorted records, one after the other, `None` after a partition's last; it hands what
 /// comes out to its second argument. It may keep state between calls.
@@ -199,8 +221,20 @@ pub struct Job {
     pub equal_keys_meet: bool,
     /// What happens to each record before it is partitioned.
     pub map: Option<MapFn>,
+    /// What is done around its calls with the records of a batch, or some of them; `None` is nothing.
+    pub map_around: Option<Around>,
+    /// What it makes are pairs ([`Format::Kv`]), which are sorted by their keys, whatever the inputs hold.
+    pub map_makes_pairs: bool,
+    /// It keeps state between records: a share of the memory is set apart for that.
+    pub map_keeps_state: bool,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
+    /// What it makes are no records but bytes of any form; these come before all of them, and lines that are no records
+    /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
+    /// be verified.
+    pub reduce_makes_bytes: Option<Vec<u8>>,
+    /// What the inputs must hold together, under that key: what another job wrote.
+    pub expects: Option<Fingerprint>,
     /// Run to the end of this stage, one of [`UNTIL_STAGES`], and throw away what comes out of it: nothing is
     /// opened for output, and what is there stays. It shows what each stage costs.
     pub until: Option<Stage>,
@@ -278,7 +312,12 @@ impl Job {
             boundaries: Boundaries::Sample,
             equal_keys_meet: false,
             map: None,
+            map_around: None,
+            map_makes_pairs: false,
+            map_keeps_state: false,
             reduce: None,
+            reduce_makes_bytes: None,
+            expects: None,
             until: None,
             trace: None,
             progress: None,
@@ -290,11 +329,22 @@ impl Job {
         }
     }
 
-    /// Format and key, ready to be asked.
+    /// Format and key of what is sorted, ready to be asked.
     ///
     /// # Errors
     /// As [`order_of`].
     pub fn order(&self) -> Result<Order> {
+        match self.map_makes_pairs {
+            true => Ok(Order::new(Format::Kv, &[])?.with_unique(self.unique)),
+            false => self.input_order(),
+        }
+    }
+
+    /// Format and key of what the inputs hold: what is sorted too, unless a map function makes pairs.
+    ///
+    /// # Errors
+    /// As [`order_of`].
+    pub fn input_order(&self) -> Result<Order> {
         let lines = self.line_order.as_ref();
         let order = order_of(self.format, &self.keys, lines, self.columns.as_ref())?;
         let order = order.with_unique(self.unique);
@@ -302,6 +352,22 @@ impl Job {
             Yield::Shuffled(_) => order.by_place(),
             Yield::All | Yield::Runs(_) | Yield::First(_) => order,
         })
+    }
+
+    /// Refuses what says how functions work where there are none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`].
+    pub fn check_functions(&self) -> Result<()> {
+        let wrong = |cause: &str| Err(Error::new(ErrorKind::Usage, "planning the job", cause));
+        let says_how = self.map_makes_pairs || self.map_keeps_state || self.map_around.is_some();
+        if says_how && self.map.is_none() {
+            return wrong("it says how a map function works, and has none");
+        }
+        if self.reduce_makes_bytes.is_some() && self.reduce.is_none() {
+            return wrong("it says what a reduce function makes, and has none");
+        }
+        Ok(())
     }
 
     /// Whether of records with equal keys only the first comes out.

@@ -34,6 +34,7 @@ pub mod packing;
 pub mod partitions;
 pub mod parts;
 pub mod pieces;
+pub mod pipeline;
 pub mod places;
 pub mod plan;
 pub mod progress;

@@ -412,7 +412,9 @@ impl<'a> Partitions<'a> {
     /// So many blocks, but near the end of the input no more than for what is still to come: data a little larger
     /// than memory spill no more than they must.
     fn needed(&self, blocks: usize) -> usize {
-        let Some(input_bytes) = self.plan.input_bytes else {
+        // Of what a function makes nobody knows how much is to come.
+        let known = self.plan.input_bytes.filter(|_| !self.plan.is_mapped());
+        let Some(input_bytes) = known else {
             return blocks;
         };
         // Of several nodes each gets about its share.

@@ -84,6 +84,15 @@ impl Budget {
     }
 }
 
+/// What a map function makes of a small part of the inputs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Mapped {
+    /// Bytes that come out for each that goes in.
+    pub ratio: f64,
+    /// Mean bytes of a record that comes out.
+    pub record_bytes_mean: f64,
+}
+
 /// What is known of the inputs before the start.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Inputs {
@@ -91,6 +100,8 @@ pub struct Inputs {
     pub extents: Vec<Extent>,
     /// Mean bytes of a record in a small part of them; `None` where it was not looked at.
     pub record_bytes_mean: Option<f64>,
+    /// What a map function made of a small part of them; `None` where there is none, or nothing to look at.
+    pub mapped: Option<Mapped>,
     /// How many devices they are read from side by side; 0 counts as one.
     pub device_count: usize,
     /// Those that are compressed. Their extents are those of streams.
@@ -100,6 +111,13 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// What `bytes` of them become, as far as that is known.
+    #[must_use]
+    pub fn mapped(&self, bytes: u64) -> u64 {
+        self.mapped
+            .map_or(bytes, |mapped| (bytes as f64 * mapped.ratio) as u64)
+    }
+
     /// Bytes of all files together; `None` if any input is a stream.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
@@ -129,8 +147,11 @@ pub struct Nodes {
 /// The numbers of a job. Serialises whole: other nodes will get it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// Format and key.
+    /// Format and key of what is sorted.
     pub order: Order,
+    /// Those of the inputs' records, where a map function makes pairs of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_order: Option<Order>,
     /// Bytes of the input, if known.
     pub input_bytes: Option<u64>,
     /// What they may be, of compressed inputs: a guess from the beginnings of some.
@@ -155,8 +176,11 @@ pub struct Plan {
     pub block_depth: usize,
     /// The most records of a batch.
     pub batch_records_max: usize,
-    /// The most bytes that a map function may make out of one batch.
+    /// The most bytes that a map function may make before they are distributed; 0 where there is none.
     pub mapped_bytes_max: usize,
+    /// Bytes of what each worker's map function may keep between records.
+    #[serde(default)]
+    pub map_state_bytes: u64,
     /// Bytes of a block.
     pub block_bytes: usize,
     /// The most records of a block: one that is merged is sorted in pieces of whole blocks.
@@ -314,6 +338,9 @@ impl Plan {
                 }
             }
         };
+        if job.map_makes_pairs {
+            plan.input_order = Some(job.input_order()?);
+        }
         if plan.merging.is_none() {
             plan.foresee(job, inputs);
         }
@@ -364,6 +391,7 @@ impl Plan {
             block_depth: holding.block_depth,
             batch_records_max: reading.batch_records_max,
             mapped_bytes_max: reading.mapped_bytes_max,
+            map_state_bytes: reading.map_state_bytes,
             block_bytes: holding.block_bytes,
             block_records_max: sorting.entry_count / 2,
             block_count: holding.block_count,
@@ -408,7 +436,20 @@ impl Plan {
             verify: job.verify.unwrap_or(false),
             budget,
             order,
+            input_order: None,
         })
+    }
+
+    /// Whether a function makes other records of those of the inputs.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.mapped_bytes_max > 0
+    }
+
+    /// Format and key of the inputs' records.
+    #[must_use]
+    pub fn input_order(&self) -> &Order {
+        self.input_order.as_ref().unwrap_or(&self.order)
     }
 
     /// Blocks that are evicted in one go, so that they are written in long stretches: an eighth of all.
@@ -458,12 +499,12 @@ impl Plan {
     }
 
     /// The bytes that any sort of this input within this memory must move, in and out of devices: the
-    /// input once, the output once, and what does not fit in memory twice more (Aggarwal and Vitter 1988;
+    /// input once, the output once, and what of it, or of what was made of it, does not fit in memory twice more (Aggarwal and Vitter 1988;
     /// CD 1.1.2 calls a system that does just that 2-IO).
     #[must_use]
-    pub fn lower_bound_bytes(&self, input_bytes: u64, output_bytes: u64) -> u64 {
+    pub fn lower_bound_bytes(&self, input_bytes: u64, mapped_bytes: u64, output_bytes: u64) -> u64 {
         let limit_bytes = self.budget.limit_bytes * u64::from(self.node_count());
-        let beyond = input_bytes.saturating_sub(limit_bytes);
+        let beyond = mapped_bytes.saturating_sub(limit_bytes);
         input_bytes + output_bytes + 2 * beyond
     }
 }
@@ -477,6 +518,7 @@ struct Reading {
     chunk_depth: usize,
     batch_records_max: usize,
     mapped_bytes_max: usize,
+    map_state_bytes: u64,
     nodes: Option<Nodes>,
     /// Threads that take records from other nodes, and distribute them as workers do.
     receiver_count: usize,
@@ -514,9 +556,17 @@ impl Reading {
 
         // What the user's map function makes out of one batch.
         let share = (limit / 8 / workers) as usize;
-        let mapped_bytes_max = share.clamp(2 * chunk_bytes, 8 * chunk_bytes);
+        let mut mapped_bytes_max = 0;
         if job.map.is_some() {
+            mapped_bytes_max = share.clamp(2 * chunk_bytes, 8 * chunk_bytes);
             budget.hold("mapped batches", workers * mapped_bytes_max as u64)?;
+        }
+        // What it keeps between records.
+        let mut map_state_bytes = 0;
+        if job.map.is_some() && job.map_keeps_state {
+            // All of it may be handed on at once.
+            map_state_bytes = (limit / 8 / workers).min(mapped_bytes_max as u64 / 4);
+            budget.hold("state of the map function", workers * map_state_bytes)?;
         }
         Some(Self {
             worker_count,
@@ -526,6 +576,7 @@ impl Reading {
             chunk_depth,
             batch_records_max,
             mapped_bytes_max,
+            map_state_bytes,
             nodes,
             receiver_count,
         })
@@ -597,10 +648,11 @@ impl Sorting {
         if longs + from_nodes > 0 {
             budget.hold("long records", longs + from_nodes)?;
         }
-        let record_bytes = match job.format {
-            Format::Fixed(bytes) if bytes as usize > record_bytes_longest => return None,
-            Format::Fixed(bytes) => f64::from(bytes),
-            Format::Lines | Format::Quoted(_) | Format::Kv => {
+        let record_bytes = match (job.format, inputs.mapped) {
+            (Format::Fixed(bytes), _) if bytes as usize > record_bytes_longest => return None,
+            (_, Some(mapped)) => mapped.record_bytes_mean.max(1.0),
+            (Format::Fixed(bytes), None) => f64::from(bytes),
+            (Format::Lines | Format::Quoted(_) | Format::Kv, None) => {
                 inputs.record_bytes_mean.unwrap_or(32.0).max(1.0)
             }
         };
@@ -619,7 +671,7 @@ impl Sorting {
         let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
         let share = |bytes: u64| bytes.div_ceil(node_count(job));
         let known = inputs.bytes().or(inputs.packed.guessed_bytes);
-        let data_bytes = known.map_or(stream_bytes, share);
+        let data_bytes = inputs.mapped(known.map_or(stream_bytes, share));
         let best = (limit / 16).min(PARTITION_BYTES_MAX);
         // Where nothing is spilled, more of them cost nothing.
         let best = match data_bytes <= limit {

@@ -20,6 +20,8 @@ use crate::parts::PartName;
 const PREFIX: &str = "sortmill-";
 const OWNER: &str = "owner";
 const SPILL: &str = "spill";
+/// What may lie there between two jobs of a pipeline: what one has made and what the next one makes.
+pub const BETWEEN: [&str; 2] = ["between-0", "between-1"];
 
 /// What the file `owner` says.
 #[derive(Serialize, Deserialize)]
@@ -223,7 +225,7 @@ impl Drop for Temp<'_> {
 
 /// Removes a job's folder and what is in it.
 fn remove(os: &dyn Os, folder: &Path) {
-    for name in [SPILL, OWNER] {
+    for name in [BETWEEN[0], BETWEEN[1], SPILL, OWNER] {
         let _ = os.remove_file(&folder.join(name));
     }
     let _ = os.remove_dir(folder);

@@ -29,9 +29,11 @@ pub enum Doubt {
 impl Plan {
     /// Foresees what the job will take.
     pub(super) fn foresee(&mut self, job: &Job, inputs: &Inputs) {
-        let record_bytes = match job.format {
-            Format::Fixed(bytes) => f64::from(bytes),
-            Format::Lines | Format::Quoted(_) | Format::Kv => self.record_bytes_mean as f64,
+        let record_bytes = match (job.format, inputs.mapped) {
+            (Format::Fixed(bytes), None) => f64::from(bytes),
+            (_, Some(_)) | (Format::Lines | Format::Quoted(_) | Format::Kv, None) => {
+                self.record_bytes_mean as f64
+            }
         };
         if !matches!(job.format, Format::Fixed(_)) {
             self.doubts.push(Doubt::RecordLength);
@@ -50,7 +52,11 @@ impl Plan {
             temp_bytes,
             merges,
             resident_bytes,
-        } = foretell(self, input_bytes.div_ceil(node_count(job)), record_bytes);
+        } = foretell(
+            self,
+            inputs.mapped(input_bytes.div_ceil(node_count(job))),
+            record_bytes,
+        );
         let (spills, loads) = (job.reaches(Stage::Spill), job.reaches(Stage::Load));
         // What may be among the first stays in memory.
         let temp_bytes = match self.candidates {

@@ -50,8 +50,8 @@ impl Holding {
         let readers = reading.worker_count as u64 + 1;
         let body_bytes = BODY_READ_BYTES.min(budget.limit_bytes / 32 / readers);
         let body_depth = (body_bytes / block_bytes).clamp(2, BODY_DEPTH_MAX);
-        if !matches!(job.format, Format::Fixed(bytes) if bytes as usize <= record_bytes_max(block_bytes as usize))
-        {
+        let is_short = matches!(job.format, Format::Fixed(bytes) if bytes as usize <= record_bytes_max(block_bytes as usize));
+        if !is_short || job.map_makes_pairs {
             budget.hold("long records read back", readers * body_depth * block_bytes)?;
         }
         let temp_packing = TempPacking::new(job, reading.worker_count, block_bytes, budget)?;

@@ -127,6 +127,8 @@ pub fn within(
         chunk_depth: chunks.depth,
         block_depth: rows.depth(),
         batch_records_max: 0,
+        map_state_bytes: 0,
+        input_order: None,
         mapped_bytes_max: 0,
         block_bytes,
         block_records_max: 0,

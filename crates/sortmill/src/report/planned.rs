@@ -161,6 +161,9 @@ fn certainty(plan: &Plan) -> String {
     if has(Doubt::Stream) {
         return "no more: of a stream nobody knows the length, it is planned as 16 times the memory".into();
     }
+    if has(Doubt::Function) && plan.is_mapped() {
+        return "as far as what functions make of a small part of the input tells".into();
+    }
     if has(Doubt::Function) {
         return "as if functions changed no record".into();
     }

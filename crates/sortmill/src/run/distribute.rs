@@ -3,6 +3,7 @@
 //! One thread reads, one per core cuts, maps and partitions a chunk while it is warm in the cache, one
 //! writes. Meanwhile this thread draws the sample; the workers begin when boundaries are known.
 
+mod deal;
 mod top;
 
 use sortmill_io::sync::{Arc, scope, spawn};
@@ -13,32 +14,29 @@ use super::sampling::{Drawn, StreamSampler, begin, draw};
 use super::until::discard;
 use super::{Shared, border};
 use crate::bad::{self, InHand};
-use crate::batch::{Batch, Chunk, Goes, Records};
-use crate::best::Best;
+use crate::batch::{Chunk, Goes, Records};
 use crate::bodies::Bodies;
 use crate::chunks::Extent;
 use crate::columns::Columns;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::job::Mapper;
 use crate::long::{Long, Longs, Summed, WholeLongs};
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Format;
 use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
-use crate::queue::{Queue, Stop, StopOnPanic};
-use crate::repeats::Repeats;
-use crate::shuffle::Shuffle;
+use crate::queue::{Promise, Queue, Stop, StopOnPanic};
 use crate::spills::{Spilled, Spills};
 use crate::stage::cut::cut;
-use crate::stage::map::map;
-use crate::stage::partition::{Scratch, deal, partition};
+use crate::stage::map::{map, rest};
 use crate::stage::read::{
     ApartReader, Part, ReadTotals, Reader, Source, Watcher, read, read_apart,
 };
 use crate::stage::spill::{PackNow, Spiller, spill};
-use crate::table::{Table, node_of};
+use crate::table::Table;
 use crate::tamper::Border;
 
-use top::ToFirst;
+use deal::{Hands, To};
 
 /// What the phase leaves.
 pub struct Distributed {
@@ -91,7 +89,7 @@ pub fn distribute(
     // records that are dealt need no boundaries.
     let sampled_in_passing = exchange.is_none()
         && !is_dealt
-        && (shared.plan.order.format() == Format::Kv
+        && (shared.plan.input_order().format() == Format::Kv
             || super::extents(sources).contains(&Extent::Stream));
     if let Some(exchange) = exchange {
         partitions.begin(exchange.table(shared));
@@ -227,7 +225,7 @@ pub fn round<T>(
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
     let Queues { chunks, spills } = queues;
-    let in_hand = plan.order.has_columns().then(InHand::default);
+    let in_hand = plan.input_order().has_columns().then(InHand::default);
     let in_hand = in_hand.as_ref();
     let (read_end, worker_ends, exchanged, spill_end, ended) = scope(|threads| {
         let reader = spawn(threads, "read", || {
@@ -394,14 +392,8 @@ fn work(
         };
         let Some((turn, chunk)) = chunk else {
             shared.stop.check()?;
-            if let Some(mut to) = worker.first_only() {
-                let table = table.get().ok_or_else(|| shared.stop.error())?;
-                let dropped = to.end(&table, meter)?;
-                partitions.passed(dropped.bytes);
-                worker.seen.dropped.merge(&dropped);
-                meter.lap(Stage::Partition, State::Work);
-            }
-            return Ok(worker.seen);
+            worker.end(&table, meter)?;
+            return Ok(worker.hands.seen);
         };
         if let Some(in_hand) = in_hand
             && in_hand.is_over(turn)
@@ -410,7 +402,7 @@ fn work(
             in_hand.done(turn, None)?;
             continue;
         }
-        worker.passed = 0;
+        worker.hands.passed = 0;
         // A chunk keeps to one table, so that its records of one range lie in one partition.
         let table = match shared.job.reaches(Stage::Partition) {
             true => Some(table.get().ok_or_else(|| shared.stop.error())?),
@@ -477,19 +469,12 @@ pub struct Worker<'a> {
     /// What cutting counts as: what other nodes sent has been counted before.
     cuts: Stage,
     offsets: Vec<u32>,
-    scratch: Scratch,
+    mapper: Option<Mapper>,
     made: Records,
-    /// The records it has seen lately, where repeats are dropped.
-    repeats: Option<Repeats>,
     /// The first bad record of the chunk in its hands. What lies behind it there is left alone.
     bad: Option<Error>,
-    /// What deals records, where their order is drawn, and how many of the chunk it has dealt.
-    shuffle: Option<Shuffle>,
-    passed: u64,
-    /// What may be among the first, where only those come out.
-    best: Option<Best<'a>>,
-    /// What it has seen.
-    pub seen: Seen,
+    /// What it has in hand while it distributes, and what it has seen.
+    pub hands: Hands<'a>,
 }
 
 impl<'a> Worker<'a> {
@@ -505,35 +490,21 @@ impl<'a> Worker<'a> {
         cuts: Stage,
     ) -> Result<Self> {
         let plan = shared.plan;
-        let best = |count| {
-            let (bar, key) = (&shared.bar, shared.number);
-            Best::new(bar, &plan.order, key, count, plan.candidates)
-        };
         Ok(Self {
             shared,
             partitions,
             origins: None,
             exchange,
             cuts,
-            offsets: Vec::with_capacity(shared.plan.batch_records_max + 1),
-            scratch: Scratch::default(),
-            made: Records::new(shared.plan.order.clone(), shared.plan.mapped_bytes_max),
-            repeats: shared.plan.lately.map(Repeats::new).transpose()?,
+            offsets: Vec::with_capacity(plan.batch_records_max + 1),
+            mapper: (shared.job.map.as_ref()).map(|make| make(plan.map_state_bytes)),
+            made: Records::new(
+                plan.order.clone(),
+                plan.mapped_bytes_max,
+                plan.batch_records_max,
+            ),
             bad: None,
-            shuffle: shared.job.yields.shuffle(),
-            passed: 0,
-            best: shared.job.yields.first().map(best).transpose()?,
-            seen: Seen::default(),
-        })
-    }
-
-    /// Where records go, if only the first come out.
-    fn first_only(&mut self) -> Option<ToFirst<'_, 'a>> {
-        Some(ToFirst {
-            shared: self.shared,
-            partitions: self.partitions,
-            best: self.best.as_mut()?,
-            scratch: &mut self.scratch,
+            hands: Hands::new(shared)?,
         })
     }
 
@@ -548,25 +519,26 @@ impl<'a> Worker<'a> {
     ) -> Result<()> {
         let mut one = Fingerprint::default();
         one.add_hashed(summed.bytes, summed.hash);
-        self.seen.input.merge(&one);
+        let hands = &mut self.hands;
+        hands.seen.input.merge(&one);
         count(meter, Stage::Cut, &one, &one);
         let Some(table) = table else {
             return Ok(());
         };
-        self.seen.mapped.merge(&one);
+        hands.seen.mapped.merge(&one);
         count(meter, Stage::Map, &one, &one);
         let (order, short) = (&self.shared.plan.order, &summed.short);
         let number = chunk.number;
         let by_key = || table.slot(order, short, order.word(short, 0), number, &mut Vec::new());
-        let slot = match (chunk.goes, self.shuffle) {
+        let slot = match (chunk.goes, hands.shuffle) {
             (Goes::AllToSlot(slot), _) => slot,
             (Goes::ByKey | Goes::OnlySlot(_), None) => by_key(),
             (Goes::ByKey | Goes::OnlySlot(_), Some(shuffle)) => {
                 let draws = shuffle.dealing(number);
-                draws.below(self.passed, table.slot_count())
+                draws.below(hands.passed, table.slot_count())
             }
         };
-        self.passed += 1;
+        hands.passed += 1;
         if matches!(chunk.goes, Goes::OnlySlot(only) if only != slot) {
             drop(self.partitions.bodies().take(body));
             return Ok(());
@@ -575,7 +547,7 @@ impl<'a> Worker<'a> {
             let from = chunk.offset - summed.bytes;
             origins.note(slot, chunk, from..chunk.offset);
         }
-        let (_, spare) = self.scratch.rows_and_spare();
+        let (_, spare) = hands.scratch.rows_and_spare();
         let stub = summed.stub(body);
         self.partitions
             .append_stub(table.owner(slot), number, &stub, spare, meter)?;
@@ -594,13 +566,12 @@ impl<'a> Worker<'a> {
         mut from: usize,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
-        let plan = self.shared.plan;
-        let key = self.shared.number;
-        let goes = chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes);
+        let (shared, key) = (self.shared, self.shared.number);
+        let plan = shared.plan;
         let begin = from;
         while from < bytes.len() {
             let batch = cut(
-                &plan.order,
+                plan.input_order(),
                 bytes,
                 from,
                 number,
@@ -609,171 +580,111 @@ impl<'a> Worker<'a> {
                 key,
             );
             from = batch.offsets.end();
-            if let (true, Some((chunk, zero))) = (plan.order.has_columns(), chunk)
-                && let Some(bad) = bad::in_batch(&plan.order, &batch, chunk, (begin, zero))
+            if let (true, Some((chunk, zero))) = (plan.input_order().has_columns(), chunk)
+                && let Some(bad) = bad::in_batch(plan.input_order(), &batch, chunk, (begin, zero))
             {
-                let path = self.shared.job.inputs[chunk.input].path();
+                let path = shared.job.inputs[chunk.input].path();
                 self.bad = Some(bad.at(path));
                 return Ok(());
             }
             let cut_out = batch.fingerprint;
-            self.seen.input.merge(&cut_out);
+            self.hands.seen.input.merge(&cut_out);
             if self.cuts == Stage::Cut {
                 count(meter, Stage::Cut, &cut_out, &cut_out);
             }
             meter.lap(self.cuts, State::Work);
             let Some(table) = table else { continue };
-            let batch = border::batch(self.shared.job, Border::Map, batch);
-            let batch = map(batch, self.shared.job.map.as_ref(), &mut self.made, key)?;
-            self.seen.mapped.merge(&batch.fingerprint);
-            if self.cuts == Stage::Cut {
-                count(meter, Stage::Map, &cut_out, &batch.fingerprint);
+            let to = To {
+                shared,
+                partitions: self.partitions,
+                origins: self.origins,
+                exchange: self.exchange,
+                table,
+                chunk,
+                goes: chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes),
+            };
+            let batch = border::batch(shared.job, Border::Map, batch);
+            let Some(mapper) = &mut self.mapper else {
+                if self.cuts == Stage::Cut {
+                    count(meter, Stage::Map, &cut_out, &batch.fingerprint);
+                    meter.lap(Stage::Map, State::Work);
+                }
+                to.distribute(&batch, &mut self.hands, meter)?;
+                continue;
+            };
+            let (mut next, mut before) = (0, cut_out);
+            while next < batch.len() {
+                let calls = (&mut *mapper, shared.job.map_around.as_ref());
+                let made;
+                (made, next) = map(&batch, next, calls, &mut self.made, key);
+                let last = batch.offsets.range(next - 1).start;
+                let made = made.map_err(|error| placed(error, shared, chunk, last))?;
+                count(meter, Stage::Map, &before, &made.fingerprint);
+                before = Fingerprint::default();
                 meter.lap(Stage::Map, State::Work);
+                to.distribute(&made, &mut self.hands, meter)?;
             }
-            let batch = border::batch(self.shared.job, Border::Partition, batch);
-            let mut dropped = Fingerprint::default();
-            match goes {
-                Goes::AllToSlot(slot) => {
-                    append_all(self.partitions, slot, &batch, &mut self.scratch, meter)?;
-                }
-                Goes::OnlySlot(_) | Goes::ByKey if self.best.is_some() => {
-                    let mut to = ToFirst {
-                        shared: self.shared,
-                        partitions: self.partitions,
-                        best: self.best.as_mut().expect("it is there"),
-                        scratch: &mut self.scratch,
-                    };
-                    dropped = to.take(table, &batch, meter)?;
-                }
-                Goes::OnlySlot(_) | Goes::ByKey => {
-                    match (&mut self.repeats, self.shuffle) {
-                        (None, None) => {
-                            partition(&plan.order, table, &batch, &mut self.scratch, |_| true);
-                        }
-                        (_, Some(shuffle)) => {
-                            let (draws, count) = (shuffle.dealing(number), table.slot_count());
-                            let passed = self.passed;
-                            deal(&batch, count, &mut self.scratch, |index| {
-                                draws.below(passed + index as u64, count)
-                            });
-                        }
-                        (Some(repeats), None) => {
-                            partition(&plan.order, table, &batch, &mut self.scratch, |record| {
-                                let is_repeat = repeats.is_repeat(&plan.order, record, number, key);
-                                if is_repeat {
-                                    dropped.add(record, key);
-                                }
-                                !is_repeat
-                            });
-                        }
-                    }
-                    let to = To {
-                        shared: self.shared,
-                        partitions: self.partitions,
-                        origins: self.origins,
-                        exchange: self.exchange,
-                        table,
-                        chunk,
-                        goes,
-                    };
-                    to.append(&batch, &mut self.scratch, meter)?;
-                }
-            }
-            self.passed += batch.len() as u64;
-            self.partitions.passed(dropped.bytes);
-            self.seen.dropped.merge(&dropped);
-            // Not the batch's without those: a planted fault may have altered these.
-            let mut kept = batch.fingerprint;
-            kept.records = kept.records.saturating_sub(dropped.records);
-            kept.bytes = kept.bytes.saturating_sub(dropped.bytes);
-            count(meter, Stage::Partition, &batch.fingerprint, &kept);
-            meter.lap(Stage::Partition, State::Work);
         }
         Ok(())
     }
+
+    /// Distributes what the map function still has to say when no more records come, or what was kept of the first.
+    fn end(&mut self, table: &Promise<Arc<Table>>, meter: &mut Meter<'_>) -> Result<()> {
+        let shared = self.shared;
+        if self.hands.best.is_some() {
+            let table = table.get().ok_or_else(|| shared.stop.error())?;
+            return self.hands.end(shared, self.partitions, &table, meter);
+        }
+        let Some(mapper) = &mut self.mapper else {
+            return Ok(());
+        };
+        if !shared.job.reaches(Stage::Partition) {
+            return Ok(());
+        }
+        let table = table.get().ok_or_else(|| shared.stop.error())?;
+        let to = To {
+            shared,
+            partitions: self.partitions,
+            origins: None,
+            exchange: None,
+            table: &table,
+            chunk: None,
+            goes: Goes::ByKey,
+        };
+        loop {
+            let made = rest(mapper, &mut self.made, 0, shared.number)?;
+            if made.is_empty() {
+                return Ok(());
+            }
+            count(
+                meter,
+                Stage::Map,
+                &Fingerprint::default(),
+                &made.fingerprint,
+            );
+            meter.lap(Stage::Map, State::Work);
+            to.distribute(&made, &mut self.hands, meter)?;
+        }
+    }
 }
 
+/// What went wrong in a map function, told with the place of the record that it had, at byte `at` of what was cut.
+fn placed(error: Error, shared: &Shared<'_>, chunk: Option<(&Chunk, usize)>, at: usize) -> Error {
+    match chunk {
+        Some((chunk, zero)) if error.path.is_none() => {
+            let offset = chunk.offset + at as u64 - zero as u64;
+            let path = shared.job.inputs[chunk.input].path();
+            error.at(path).offset(offset)
+        }
+        _ => error,
+    }
+}
+
+/// Counts what went into a stage and what came out.
 fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
     let totals = meter.stage(stage);
     totals.bytes_in += before.bytes;
     totals.records_in += before.records;
     totals.bytes_out += after.bytes;
     totals.records_out += after.records;
-}
-
-/// Where the records of one chunk go.
-struct To<'a> {
-    shared: &'a Shared<'a>,
-    partitions: &'a Partitions<'a>,
-    origins: Option<&'a Origins>,
-    exchange: Option<&'a Exchange<'a>>,
-    table: &'a Table,
-    /// Where this process read it, and the index in the batch of what stands at its offset.
-    chunk: Option<(&'a Chunk, usize)>,
-    goes: Goes,
-}
-
-impl To<'_> {
-    /// Appends each slot's records to the partition that owns it; workers begin at different slots, so that
-    /// they seldom meet.
-    fn append(
-        &self,
-        batch: &Batch<'_>,
-        scratch: &mut Scratch,
-        meter: &mut Meter<'_>,
-    ) -> Result<()> {
-        let count = self.table.slot_count();
-        let first = (batch.chunk as usize).wrapping_mul(7919) % count;
-        for slot in (first..count).chain(0..first) {
-            let range = scratch.rows_of(slot);
-            let is_wanted = match self.goes {
-                Goes::OnlySlot(only) => slot == only,
-                Goes::ByKey | Goes::AllToSlot(_) => true,
-            };
-            if range.is_empty() || !is_wanted {
-                continue;
-            }
-            let owner = self.table.owner(slot);
-            let (rows, spare) = scratch.rows_and_spare();
-            let rows = &rows[range];
-            if let Some(node) = node_of(owner) {
-                let exchange = self.exchange.ok_or_else(|| strayed(node))?;
-                exchange.put(node, self.shared, batch, rows, meter)?;
-                continue;
-            }
-            if let (Some(origins), Some((chunk, zero))) = (self.origins, self.chunk) {
-                let [first, last] = [rows[0], rows[rows.len() - 1]];
-                let [first, last] = [first, last].map(|row| batch.offsets.range(row as usize));
-                // What a chunk begins with may lie before `zero`.
-                let place = |at: usize| chunk.offset + at as u64 - zero as u64;
-                origins.note(slot, chunk, place(first.start)..place(last.end));
-            }
-            let too_large = self.partitions.append(owner, batch, rows, spare, meter)?;
-            if too_large {
-                let order = &self.shared.plan.order;
-                self.partitions.divide(order, owner, batch, rows);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The error of records that another node sent here and that are node `node`'s.
-fn strayed(node: u32) -> Error {
-    let cause = format!("records came that belong to node {node}");
-    Error::new(ErrorKind::Corrupt, "receiving records", cause)
-}
-
-/// Appends all records to the partition of one slot.
-fn append_all(
-    partitions: &Partitions<'_>,
-    slot: usize,
-    batch: &Batch<'_>,
-    scratch: &mut Scratch,
-    meter: &mut Meter<'_>,
-) -> Result<()> {
-    let rows: Vec<u32> = (0..batch.len() as u32).collect();
-    let id = u32::try_from(slot).expect("few partitions");
-    partitions.append(id, batch, &rows, &mut scratch.spare, meter)?;
-    Ok(())
 }

@@ -192,7 +192,7 @@ fn receive_all(
             worker.records(Some(&table), (chunk, None), records, 0, meter)
         },
     )?;
-    let seen = worker.seen;
+    let seen = worker.hands.seen;
     compare(&sent, &seen.input)?;
     Ok(seen)
 }

@@ -4,10 +4,11 @@
 use sortmill_io::Os;
 use sortmill_io::os::Kind;
 
+use crate::batch::Records;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::order::{Begun, Format};
-use crate::plan::PackedInputs;
+use crate::plan::{Mapped, PackedInputs};
 use crate::stage::read::{Source, beginning, sample_records};
 
 /// Looks at the beginning of the largest file to learn how long its records are, if they are of any length.
@@ -16,12 +17,8 @@ pub fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<O
     if matches!(job.format, Format::Fixed(_)) {
         return Ok(None);
     }
-    let order = job.order()?;
-    let largest = sources
-        .iter()
-        .filter(|source| source.meta.kind == Kind::Regular)
-        .max_by_key(|source| source.meta.bytes);
-    let Some(source) = largest.filter(|source| source.meta.bytes > 0) else {
+    let order = job.input_order()?;
+    let Some(source) = largest(sources) else {
         return Ok(None);
     };
     let (bytes, _) =
@@ -36,6 +33,57 @@ pub fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<O
     Ok(Some(match count {
         0 => all as f64,
         _ => sum as f64 / count as f64,
+    }))
+}
+
+fn largest(sources: &[Source]) -> Option<&Source> {
+    let files = sources
+        .iter()
+        .filter(|source| source.meta.kind == Kind::Regular);
+    let largest = files.max_by_key(|source| source.meta.bytes);
+    largest.filter(|source| source.meta.bytes > 0)
+}
+
+/// Has the map function, if there is one, work on the beginning of the largest file, to learn how much it makes of what.
+/// What is wrong with that shows when the job itself comes to it.
+pub fn mapped(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<Mapped>> {
+    const LOOK_BYTES: usize = 512 << 10;
+    let (Some(make), Some(source)) = (&job.map, largest(sources)) else {
+        return Ok(None);
+    };
+    let (bytes, _) =
+        beginning(os, source, LOOK_BYTES).map_err(|error| unreadable(source, &error))?;
+    let mut mapper = make(LOOK_BYTES as u64);
+    let mut made = Records::new(job.order()?, 64 * LOOK_BYTES, usize::MAX);
+    let (mut from_bytes, mut count, mut sum) = (0u64, 0u64, 0u64);
+    let mut see = |made: &mut Records| {
+        let seen = made.sizes();
+        count += seen.0;
+        sum += seen.1;
+        made.clear();
+        seen.0 > 0
+    };
+    let all = bytes.len();
+    sample_records(
+        &job.input_order()?,
+        &bytes,
+        &Begun::default(),
+        all,
+        |record| {
+            from_bytes += record.len() as u64;
+            mapper(Some(record), &mut made);
+            see(&mut made);
+        },
+    );
+    loop {
+        mapper(None, &mut made);
+        if !see(&mut made) {
+            break;
+        }
+    }
+    Ok((from_bytes > 0).then(|| Mapped {
+        ratio: sum as f64 / from_bytes as f64,
+        record_bytes_mean: sum as f64 / count.max(1) as f64,
     }))
 }
 

@@ -306,7 +306,9 @@ impl Nodes {
         for number in 0..on.node_count {
             stop.check()?;
             let name = format!("node {number}");
-            let started = process::start(&on.program, "sortmill", &on.words, &name);
+            // This very program has no name that tells; an interpreter finds its libraries by its own.
+            let called = on.program.starts_with("/proc").then_some("sortmill");
+            let started = process::start(&on.program, called, &on.words, &name);
             let started =
                 started.map_err(|error| Error::io("starting a node", &on.program, &error))?;
             nodes.children.push(started.child);

@@ -64,7 +64,7 @@ use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
 use crate::run::needed::Needed;
-use crate::run::proof::{check_input, compare};
+use crate::run::proof::{check_expected, check_input, compare};
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
 use crate::spread::TempFolder;
@@ -136,6 +136,7 @@ pub fn open(job: &Job, os: &dyn Os) -> Result<Vec<Source>> {
 pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Prepared> {
     until::check_stage(job)?;
     columns::check(job)?;
+    job.check_functions()?;
     yields::check(job)?;
     cluster::check(job)?;
     if job.merge.is_some() {
@@ -150,6 +151,7 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     let inputs = Inputs {
         extents: extents(&sources),
         record_bytes_mean: guess::mean_record_bytes(job, os, &sources)?,
+        mapped: guess::mapped(job, os, &sources)?,
         device_count: devices(&sources).len(),
         packed: guess::packed_inputs(os, &sources)?,
         ahead_bytes: sources.iter().map(|source| source.ahead.len() as u64).sum(),
@@ -161,6 +163,10 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     }
     plan.verify =
         job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
+    if job.reduce_makes_bytes.is_some() && plan.verify {
+        let cause = "what a function makes of its input cannot be looked through again, so it needs a name of its own";
+        return Err(Error::new(ErrorKind::Usage, "verifying the output", cause));
+    }
     let temps = room::temp_paths(job, os, output.folder());
     if job.until.is_some() {
         output = Where::Nowhere;
@@ -435,6 +441,7 @@ fn sort_inner(
     let (distributed, sorted) = (&way.distributed, &way.sorted);
     stop.check()?;
     check_input(job, &distributed.read, &distributed.input)?;
+    check_expected(job, &distributed.input)?;
     let mut dropped = distributed.dropped;
     dropped.merge(&sorted.dropped);
     if job.reaches(Stage::Reduce) {

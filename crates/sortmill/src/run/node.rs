@@ -349,7 +349,7 @@ fn bytes(
         merge_extra: sorted.merge_written_bytes + sorted.merge_read_bytes,
         output_written: sorted.written_bytes,
         output: sorted.written.bytes,
-        lower_bound: plan.lower_bound_bytes(read.bytes, sorted.written.bytes),
+        lower_bound: plan.lower_bound_bytes(read.bytes, read.bytes, sorted.written.bytes),
         kernel_read: usage.read_bytes,
         kernel_written: usage.write_bytes,
     }

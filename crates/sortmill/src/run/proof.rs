@@ -64,3 +64,20 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
             .hint("This is a fault of sortmill or of this machine's memory. No output was made."),
     )
 }
+
+/// Fails if the inputs do not hold what another job wrote.
+pub fn check_expected(job: &Job, input: &Fingerprint) -> Result<()> {
+    let Some(wanted) = job.expects.filter(|wanted| wanted != input) else {
+        return Ok(());
+    };
+    let cause = format!(
+        "{} records of {} bytes were written, and {} of {} came back, or others",
+        wanted.records, wanted.bytes, input.records, input.bytes
+    );
+    let doing = "comparing what a job read with what the one before it wrote";
+    let error = Error::new(ErrorKind::Corrupt, doing, cause);
+    Err(match job.inputs.first() {
+        Some(input) => error.at(input.path()),
+        None => error,
+    })
+}

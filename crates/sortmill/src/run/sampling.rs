@@ -1,7 +1,5 @@
 //! The sample: keys from places all over the files, or from what comes first of a stream, and the table of boundaries.
 
-use std::cell::RefCell;
-
 use sortmill_io::sync::Arc;
 use sortmill_io::{Op, OpKind, Pool};
 
@@ -9,8 +7,8 @@ use super::Shared;
 use crate::batch::{Chunk, Records};
 use crate::chunks::Chunks;
 use crate::error::{Error, Result};
-use crate::job::Boundaries;
-use crate::order::{Begun, Format};
+use crate::job::{Boundaries, Mapper};
+use crate::order::{Begun, Format, Order};
 use crate::partitions::Partitions;
 use crate::pieces::Key;
 use crate::plan::Plan;
@@ -20,6 +18,9 @@ use crate::table::{Boundary, Table, uniform_keys};
 
 /// Memory for the reads of the sample, at most.
 const SAMPLE_POOL_BYTES: usize = 256 << 10;
+
+/// What a map function may keep of the few records of a sample.
+const STATE_BYTES: u64 = 64 << 10;
 
 /// What was drawn, and what that took.
 #[derive(Default)]
@@ -237,7 +238,7 @@ pub fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
 
 /// What of a record lies before `offset` of a file.
 fn begun_at(shared: &Shared<'_>, offset: u64) -> Begun {
-    Begun::with(match shared.plan.order.format() {
+    Begun::with(match shared.plan.input_order().format() {
         // Where a line began is not known: the first newline ends a part of one. Nor whether it stands between quotes,
         // which it seldom does.
         Format::Lines | Format::Quoted(_) => u64::from(offset > 0),
@@ -254,28 +255,75 @@ fn add_to_sample(shared: &Shared<'_>, sample: &mut Sample, chunk: u64, offset: u
     {
         sample.add(&plan.order, line, chunk);
     }
-    let mapped = RefCell::new(Records::new(plan.order.clone(), plan.mapped_bytes_max));
+    let mut seen = Seen::new(shared, sample);
     sample_records(
-        &plan.order,
+        plan.input_order(),
         bytes,
         &begun,
         KEYS_PER_PLACE,
-        |record| match &shared.job.map {
-            // Between quotes nothing is what it looks like.
-            None if plan.order.check(record).is_err() => {}
-            None => sample.add(&plan.order, record, chunk),
-            Some(function) => {
-                let mut made = mapped.borrow_mut();
-                made.clear();
-                function(record, &mut made);
-                if let Ok(batch) = made.batch(chunk, 0) {
-                    batch
-                        .records()
-                        .for_each(|record| sample.add(&plan.order, record, chunk));
-                }
-            }
+        |record| {
+            seen.add(record, chunk);
         },
     );
+    seen.end(chunk);
+}
+
+/// Records on their way into a sample, through the map function if there is one.
+struct Seen<'a> {
+    order: &'a Order,
+    sample: &'a mut Sample,
+    mapped: Option<(Mapper, Records)>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(shared: &'a Shared<'_>, sample: &'a mut Sample) -> Self {
+        let plan = shared.plan;
+        let made = || Records::new(plan.order.clone(), plan.mapped_bytes_max, usize::MAX);
+        let map = shared.job.map.as_ref();
+        Self {
+            order: &plan.order,
+            sample,
+            mapped: map.map(|make| (make(STATE_BYTES), made())),
+        }
+    }
+
+    fn add(&mut self, record: &[u8], chunk: u64) {
+        match &mut self.mapped {
+            // Between quotes nothing is what it looks like.
+            None if self.order.check(record).is_err() => {}
+            None => self.sample.add(self.order, record, chunk),
+            Some((mapper, made)) => {
+                mapper(Some(record), made);
+                self.take(chunk);
+            }
+        }
+    }
+
+    /// Adds what was made; `false` if nothing was. What is wrong with it shows when it is distributed.
+    fn take(&mut self, chunk: u64) -> bool {
+        let Some((_, made)) = &mut self.mapped else {
+            return false;
+        };
+        let is_some = made.sizes().0 > 0;
+        if let Ok(batch) = made.batch(chunk, 0) {
+            let records = batch.records();
+            records.for_each(|record| self.sample.add(self.order, record, chunk));
+        }
+        made.clear();
+        is_some
+    }
+
+    /// No more records come.
+    fn end(&mut self, chunk: u64) {
+        loop {
+            if let Some((mapper, made)) = &mut self.mapped {
+                mapper(None, made);
+            }
+            if !self.take(chunk) {
+                return;
+            }
+        }
+    }
 }
 
 /// The beginning of the last line of `bytes`, which goes on behind them, if a sample keeps no more of a key anyway; as
@@ -314,14 +362,26 @@ impl Watcher for StreamSampler<'_> {
         let Some(sample) = &mut self.sample else {
             return;
         };
-        let order = &self.shared.plan.order;
+        if !wants_sample(self.shared) {
+            return;
+        }
+        let plan = self.shared.plan;
+        let mut seen = Seen::new(self.shared, sample);
         if let Some(long) = &chunk.long {
-            sample.add(order, long.short(), chunk.number);
+            seen.add(long.short(), chunk.number);
         }
         let bytes = &chunk.buffer[chunk.records.clone()];
-        sample_records(order, bytes, &Begun::default(), KEYS_PER_CHUNK, |record| {
-            sample.add(order, record, chunk.number);
-        });
+        let begun = Begun::default();
+        sample_records(
+            plan.input_order(),
+            bytes,
+            &begun,
+            KEYS_PER_CHUNK,
+            |record| {
+                seen.add(record, chunk.number);
+            },
+        );
+        seen.end(chunk.number);
     }
 
     fn must_decide(&mut self) {

@@ -149,11 +149,13 @@ impl WayOut<'_, '_> {
         let (sink, reduced, key) = (&mut *self.sink, &mut self.reduced, self.shared.number);
         let plan = self.shared.plan;
         let bytes_max = plan.record_bytes_max;
+        let is_free = self.shared.job.reduce_makes_bytes.is_some();
         reducer(record, &mut |made| {
             if result.is_err() {
                 return;
             }
-            result = match plan.order.is_record(made) && made.len() <= bytes_max {
+            let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
+            result = match is_right {
                 true => sink.put(made, meter),
                 false => Err(Error::new(
                     ErrorKind::Usage,

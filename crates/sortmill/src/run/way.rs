@@ -83,7 +83,11 @@ impl Way {
             return read.bytes + output_bytes;
         }
         // What was compressed is read so, and spilled as what it was.
-        let bound = plan.lower_bound_bytes(read.bytes, output_bytes);
+        let mapped_bytes = match plan.is_mapped() {
+            true => self.distributed.fingerprint.bytes,
+            false => read.bytes,
+        };
+        let bound = plan.lower_bound_bytes(read.bytes, mapped_bytes, output_bytes);
         bound - read.bytes + read.stored_bytes()
     }
 }
@@ -139,7 +143,10 @@ fn one_after_the_other(
     let mut sorted = Sorted::nothing(&units);
     if job.reaches(Stage::Load) {
         let (before, _begun) = (Took::now(shared), shared.begun("sort"));
-        let header = std::mem::take(&mut distributed.read.header);
+        let header = match &job.reduce_makes_bytes {
+            Some(heading) => heading.clone(),
+            None => std::mem::take(&mut distributed.read.header),
+        };
         let header_bytes = header.len() as u64;
         let span = Span {
             base: header_bytes,

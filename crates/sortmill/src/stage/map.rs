@@ -1,26 +1,48 @@
-//! Batch to batch, by the user's function. Without one the batch passes as it is.
+//! Batch to batches, by the user's function. Without one the batch passes as it is.
 
 use crate::batch::{Batch, Records};
 use crate::error::Result;
-use crate::job::MapFn;
+use crate::job::{Around, Mapper};
 
-/// Calls `function` with each record of `batch`; what it makes is gathered in `made`, the caller's scratch
-/// space. Without a function the batch itself comes back.
-///
-/// # Errors
-/// When the function made a record that is not of the job's format, or too much.
+/// Calls `mapper` with records of `batch` from number `from` on, until what it makes is a batch or no record is left; that
+/// is gathered in `made`, the caller's scratch space. Answers it, or what was wrong with the last record that the mapper
+/// saw: the function failed, made a record that is not of the job's format, or too much out of one; and the number of the
+/// next record.
 pub fn map<'a>(
-    batch: Batch<'a>,
-    function: Option<&MapFn>,
+    batch: &Batch<'_>,
+    from: usize,
+    (mapper, around): (&mut Mapper, Option<&Around>),
     made: &'a mut Records,
     key: u64,
-) -> Result<Batch<'a>> {
-    let Some(function) = function else {
-        return Ok(batch);
-    };
+) -> (Result<Batch<'a>>, usize) {
     made.clear();
-    for record in batch.records() {
-        function(record, made);
+    let mut next = from;
+    let mut work = || {
+        while next < batch.len() && !made.is_full() {
+            mapper(Some(batch.record(next)), made);
+            next += 1;
+        }
+    };
+    match around {
+        None => work(),
+        Some(around) => around(&mut work),
     }
-    made.batch(batch.chunk, key)
+    assert!(next > from, "what is around a map function calls it");
+    (made.batch(batch.chunk, key), next)
+}
+
+/// What the mapper still has to say after its worker's last record, as records of chunk `chunk`; an empty batch when
+/// that is all.
+///
+/// # Errors
+/// When the function failed, made a record that is not of the job's format, or too much.
+pub fn rest<'a>(
+    mapper: &mut Mapper,
+    made: &'a mut Records,
+    chunk: u64,
+    key: u64,
+) -> Result<Batch<'a>> {
+    made.clear();
+    mapper(None, made);
+    made.batch(chunk, key)
 }

@@ -489,7 +489,7 @@ impl Run<'_, '_, '_> {
 
     /// Makes a chunk of what was read and hands it on.
     fn hand_on(&mut self, assignment: &Assignment, mut buffer: Buffer) -> Result<()> {
-        let order = &self.reader.plan.order;
+        let order = self.reader.plan.input_order();
         let mut from = self.reader.plan.headroom_bytes;
         let mut to = from + assignment.bytes as usize;
         let headroom_offset = assignment.offset;
@@ -570,7 +570,7 @@ impl Run<'_, '_, '_> {
     /// Where the last record of an input ends in what is left of it, `bytes` bytes, if a quote in it may never be closed:
     /// it is handed on as it is, and told with what else is bad, the first of all.
     fn unclosed_end(&self, bytes: usize, assignment: &Assignment) -> Option<usize> {
-        let may_be_unclosed = matches!(self.reader.plan.order.format(), Format::Quoted(_));
+        let may_be_unclosed = matches!(self.reader.plan.input_order().format(), Format::Quoted(_));
         (may_be_unclosed && assignment.last).then_some(bytes)
     }
 
@@ -601,13 +601,13 @@ impl Run<'_, '_, '_> {
             self.reader.longs.forget();
         }
         let mut begun = joint.begun;
-        self.reader.plan.order.see(&mut begun, part);
+        self.reader.plan.input_order().see(&mut begun, part);
         if begun.bytes == 0 {
             return Ok(());
         }
         self.totals.skipped_bytes += begun.bytes;
         let offset = assignment.offset + assignment.bytes - begun.bytes;
-        let wanted = match self.reader.plan.order.format() {
+        let wanted = match self.reader.plan.input_order().format() {
             Format::Fixed(size) => u64::from(size),
             _ => begun.kv_bytes().unwrap_or(KV_HEADER_BYTES as u64),
         };
@@ -621,10 +621,10 @@ impl Run<'_, '_, '_> {
     fn lengthen(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
         let joint = &mut self.joint;
         let begun = joint.begun.bytes;
-        self.reader.plan.order.see(&mut joint.begun, part);
+        self.reader.plan.input_order().see(&mut joint.begun, part);
         let grown = joint.begun.bytes as usize;
         // Of a pair it is known from the first bytes how long it is.
-        let told = match self.reader.plan.order.format() {
+        let told = match self.reader.plan.input_order().format() {
             Format::Kv => joint.begun.kv_bytes(),
             Format::Lines | Format::Quoted(_) | Format::Fixed(_) => None,
         };
@@ -662,7 +662,7 @@ impl Run<'_, '_, '_> {
     /// The end of an input of lines: one that lacks its newline gets it. Answers where the input's bytes end
     /// in the buffer.
     fn end_lines(&mut self, buffer: &mut Buffer, from: usize, to: usize) -> usize {
-        let delimiter = self.reader.plan.order.delimiter();
+        let delimiter = self.reader.plan.input_order().delimiter();
         let missing = match buffer[from..to].last() {
             Some(&byte) => byte != delimiter,
             None => self.joint.begun.bytes > 0,
@@ -696,7 +696,7 @@ impl Run<'_, '_, '_> {
             }
             return Ok(());
         }
-        let may_skip = !self.reader.plan.order.has_columns();
+        let may_skip = !self.reader.plan.input_order().has_columns();
         Err(if self.reader.skip_bad == 0 && may_skip {
             error.hint(SKIP_HINT)
         } else {
@@ -743,7 +743,7 @@ fn too_long(plan: &Plan, told: Option<u64>, grown: u64) -> String {
         Some(bytes) => format!("by its lengths it has {}", crate::text::bytes(bytes)),
         None => format!("it has {} or more", crate::text::bytes(grown)),
     };
-    if let Format::Quoted(_) = plan.order.format() {
+    if let Format::Quoted(_) = plan.input_order().format() {
         has += ", or a quote in it is never closed";
     }
     format!("a record is longer than {most}, the most this memory allows: {has}")

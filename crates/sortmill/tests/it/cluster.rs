@@ -12,7 +12,7 @@ use sortmill::error::{Error, ErrorKind};
 use sortmill::fingerprint::Fingerprint;
 use sortmill::io::os::Machine;
 use sortmill::io::process::Ending;
-use sortmill::job::{Input, Job, Output};
+use sortmill::job::{Input, Job, Output, each};
 use sortmill::order::{Format, Order};
 use sortmill::plan::{Inputs, Plan};
 use sortmill::report::{Bytes, DirectIo, Memory, NodeReport, Partitions};
@@ -457,7 +457,7 @@ fn memory_and_threads_are_divided() {
 #[test]
 fn functions_do_not_go_to_other_processes() {
     let mut mapped = job(2);
-    mapped.map = Some(std::sync::Arc::new(|record, records| records.push(record)));
+    mapped.map = Some(each(|record, records| records.push(record)));
     let error = check(&mapped).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Usage);
     assert!(error.to_string().contains("map and reduce"), "{error}");

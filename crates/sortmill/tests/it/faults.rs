@@ -9,6 +9,7 @@ mod merge;
 mod order;
 mod packed;
 mod parts;
+mod pipeline;
 mod probe;
 mod temp_packed;
 mod trace;

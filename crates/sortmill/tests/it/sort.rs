@@ -14,7 +14,7 @@ mod long;
 mod merged;
 mod oracle;
 mod order;
-mod packed;
+pub(crate) mod packed;
 mod parts;
 mod progress;
 mod report;

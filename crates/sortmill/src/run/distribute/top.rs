@@ -16,8 +16,8 @@ use crate::table::Table;
 
 /// Where the records of such a job go.
 pub struct ToFirst<'w, 'a> {
-    pub shared: &'a Shared<'a>,
-    pub partitions: &'a Partitions<'a>,
+    pub shared: &'w Shared<'w>,
+    pub partitions: &'w Partitions<'w>,
     pub best: &'w mut Best<'a>,
     pub scratch: &'w mut Scratch,
 }

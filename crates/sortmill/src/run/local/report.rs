@@ -79,7 +79,7 @@ pub fn report(
 ) -> Report {
     let (ended_ns, usage) = (os.now_ns(), os.usage());
     let mut bytes = sum_bytes(&nodes);
-    bytes.lower_bound = plan.lower_bound_bytes(bytes.input, bytes.output);
+    bytes.lower_bound = plan.lower_bound_bytes(bytes.input, bytes.input, bytes.output);
     bytes.kernel_read += usage.read_bytes - times.usage_before.read_bytes;
     bytes.kernel_written += usage.write_bytes - times.usage_before.write_bytes;
     let all_direct = |of: fn(&DirectIo) -> bool| nodes.iter().all(|node| of(&node.direct_io));

@@ -38,7 +38,7 @@ impl Heading {
 impl Run<'_, '_, '_> {
     /// Takes what `bytes`, which are next of the chunk, have of their input's heading. Answers how many those are.
     pub(super) fn take_heading(&mut self, bytes: &[u8], assignment: &Assignment) -> Result<usize> {
-        let order = &self.reader.plan.order;
+        let order = self.reader.plan.input_order();
         let heading = &mut self.heading;
         let was_over = heading.lines_left == 0;
         let mut end = 0;
@@ -91,7 +91,7 @@ impl Run<'_, '_, '_> {
     }
 
     fn keep_heading(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
-        let delimiter = self.reader.plan.order.delimiter();
+        let delimiter = self.reader.plan.input_order().delimiter();
         let kept = &mut self.totals.header;
         let is_earlier = kept.is_empty() || assignment.input < self.totals.header_input;
         if !part.is_empty() && is_earlier {

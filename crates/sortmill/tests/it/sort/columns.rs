@@ -7,13 +7,12 @@ mod quotes;
 
 use std::path::Path;
 
-use sortmill::batch::Records;
 use sortmill::check::{Check, check};
 use sortmill::columns::{Column, Columns, Compare, Form, Header, Name, Nulls};
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::codec::Codec;
 use sortmill::io::sim::Sim;
-use sortmill::job::{Boundaries, Input, Job, Output, Tuning};
+use sortmill::job::{Boundaries, Input, Job, Output, Tuning, each};
 use sortmill::parts::{PartCut, PartName, Parts};
 use sortmill::queue::Stop;
 use sortmill::report::Report;
@@ -752,10 +751,7 @@ fn what_does_not_go_with_columns_is_refused() {
     assert!(by(Name::Named("c".into())).contains("no column \"c\": there are a, b"));
     assert!(by(Name::Number(3)).contains("no column 3: the header has 2"));
     assert!(refused(&|job| job.skip_bad = 1).contains("no record is left out"));
-    assert!(
-        refused(&|job| job.map = Some(std::sync::Arc::new(|_: &[u8], _: &mut Records| {})))
-            .contains("functions")
-    );
+    assert!(refused(&|job| job.map = Some(each(|_, _| {}))).contains("functions"));
     assert!(refused(&|job| job.header_lines = 1).contains("names the columns"));
     assert!(
         refused(&|job| job.merge = Some(sortmill::job::Disorder::Kept))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
-use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning};
+use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning, each};
 use sortmill::order::{Format, KeyPart};
 
 use super::inputs::{Lines, Random, fixed, lines, seed};
@@ -21,7 +21,7 @@ fn change(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn change_map() -> MapFn {
-    Arc::new(|line, made| {
+    each(|line, made| {
         for record in change(line) {
             made.push(&record);
         }
@@ -76,7 +76,7 @@ fn a_map_function_may_drop_double_and_lengthen() {
 fn a_map_function_that_drops_all() {
     for machine in MACHINES {
         let case = Case {
-            map: Some(Arc::new(|_, _| {})),
+            map: Some(each(|_, _| {})),
             ..Case::lines(vec![b"a\nb\n".repeat(1000)])
         };
         let (output, _) = case.try_run(machine).unwrap();
@@ -88,7 +88,7 @@ fn a_map_function_that_drops_all() {
 fn a_map_function_that_breaks_the_format_fails_the_job() {
     for bad in [b"no newline".as_slice(), b"two\nlines\n", b""] {
         let case = Case {
-            map: Some(Arc::new(move |_, made| made.push(bad))),
+            map: Some(each(move |_, made| made.push(bad))),
             ..Case::lines(vec![b"a\nb\n".repeat(1000)])
         };
         let error = case.try_run(Machine::Sim).unwrap_err();
@@ -109,7 +109,7 @@ fn a_map_function_changes_keys_of_fixed_records() {
     let wanted = oracle::sorted(Format::Fixed(20), &keys, &[turned]).concat();
     for machine in MACHINES {
         let case = Case {
-            map: Some(Arc::new(|record, made| {
+            map: Some(each(|record, made| {
                 let turned: Vec<u8> = record.iter().rev().copied().collect();
                 made.push(&turned);
             })),
@@ -158,5 +158,93 @@ fn a_reduce_function_counts_equal_lines() {
             compare(&output, &wanted, &what);
             report::check(&case, &done, &output, 0);
         }
+    }
+}
+
+/// Pairs of any input, of a mapper that keeps what it has seen until its records have ended, and bytes of any form.
+#[test]
+fn a_mapper_with_state_and_a_reducer_of_bytes() {
+    let mut random = Random::new(seed("a_mapper_with_state_and_a_reducer_of_bytes"));
+    let input = lines(Lines::FewDistinct, &mut random, 500_000);
+    let mut model: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    for line in oracle::records(Format::Lines, &input) {
+        *model.entry(line[..line.len() - 1].to_vec()).or_default() += 1;
+    }
+    let wanted = model
+        .iter()
+        .flat_map(|(line, count)| [line, format!("={count};").as_bytes()].concat());
+    let wanted = [b"counts: ".to_vec(), wanted.collect()].concat();
+    let map: MapFn = Arc::new(|_| {
+        let mut seen: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        Box::new(move |line, made| match line {
+            Some(line) => *seen.entry(line[..line.len() - 1].to_vec()).or_default() += 1,
+            // A few at a time: it is asked until nothing comes.
+            None => {
+                for _ in 0..3 {
+                    let Some((line, count)) = seen.pop_first() else {
+                        return;
+                    };
+                    made.push_pair(&line, &count.to_le_bytes());
+                }
+            }
+        })
+    });
+    let reduce: ReduceFn = Arc::new(|| -> Reducer {
+        let mut open: Option<(Vec<u8>, u64)> = None;
+        Box::new(move |pair, out| {
+            let next = pair.map(|pair| {
+                let (line, count) = pair[8..].split_at(pair.len() - 16);
+                (line.to_vec(), u64::from_le_bytes(count.try_into().unwrap()))
+            });
+            match (&mut open, next) {
+                (Some((line, count)), Some((next, more))) if *line == next => *count += more,
+                (open, next) => {
+                    if let Some((line, count)) = std::mem::replace(open, next) {
+                        out(&[&line, format!("={count};").as_bytes()].concat());
+                    }
+                }
+            }
+        })
+    });
+    for machine in MACHINES {
+        let host = machine.host();
+        let scratch = crate::Scratch::new(&format!("a_mapper_with_state-{machine:?}"));
+        let sim = sortmill::io::sim::Sim::new(1);
+        let (from, to) = match &host {
+            Some(_) => (scratch.path("in"), scratch.path("out")),
+            None => ("/in".into(), "/out".into()),
+        };
+        match &host {
+            Some(_) => std::fs::write(&from, &input).unwrap(),
+            None => sim.put(&from, &input),
+        }
+        let os: &dyn sortmill::io::Os = host.as_ref().map_or(&sim, |host| host);
+        let inputs = vec![sortmill::job::Input::Path(from)];
+        let output = sortmill::job::Output::Path(to.clone());
+        let mut job = sortmill::job::Job::new(inputs, output, Format::Lines);
+        job.memory_bytes = Some(1 << 20);
+        job.tuning = SMALL;
+        job.equal_keys_meet = true;
+        job.reduce = Some(Arc::clone(&reduce));
+        job.reduce_makes_bytes = Some(b"counts: ".to_vec());
+        job.map_makes_pairs = true;
+        let stop = sortmill::queue::Stop::new();
+        let error = sortmill::run::sort(&job, os, &stop).unwrap_err();
+        assert!(error.to_string().contains("has none"), "{error}");
+        job.map = Some(Arc::clone(&map));
+        job.map_keeps_state = true;
+        let report = sortmill::run::sort(&job, os, &sortmill::queue::Stop::new()).unwrap();
+        let output = match &host {
+            Some(_) => std::fs::read(&to).unwrap(),
+            None => sim.get(&to).unwrap(),
+        };
+        compare(&output, &wanted, &format!("{machine:?}"));
+        let state = report
+            .plan
+            .budget
+            .holders
+            .iter()
+            .find(|one| one.name.starts_with("state"));
+        assert!(state.is_some_and(|state| state.bytes > 0));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
-use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning};
+use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning, each};
 use sortmill::order::{Format, KeyPart};
 
 use super::inputs::{Random, fixed, seed};
@@ -234,7 +234,7 @@ fn fixed_records_longer_than_a_block() {
 }
 
 fn same_map() -> MapFn {
-    Arc::new(|line, made| made.push(line))
+    each(|line, made| made.push(line))
 }
 
 fn same_reduce() -> ReduceFn {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sortmill::error::ErrorKind;
 use sortmill::io::sim::Sim;
-use sortmill::job::{Boundaries, Disorder, Input, Job, Output};
+use sortmill::job::{Boundaries, Disorder, Input, Job, Output, each};
 use sortmill::order::{Format, KeyPart, Number};
 use sortmill::queue::Stop;
 use sortmill::run;
@@ -447,7 +447,7 @@ fn what_does_not_go_with_merging_is_refused() {
             "standard input can be merged once",
         ),
         (
-            |job| job.map = Some(std::sync::Arc::new(|_, _| {})),
+            |job| job.map = Some(each(|_, _| {})),
             "functions go with sorting",
         ),
     ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sortmill::disk::{Figures, Rates};
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sim::Sim;
-use sortmill::job::{Input, Tuning};
+use sortmill::job::{Input, Tuning, each};
 use sortmill::order::{Format, KeyPart};
 use sortmill::report::Report;
 
@@ -344,7 +344,7 @@ fn equal_keys_keep_the_order_of_inputs_on_several_disks() {
     let mut job = case.job(named, "/out".into(), vec!["/temp".into()]);
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
-    job.map = Some(Arc::new(move |record, out| {
+    job.map = Some(each(move |record, out| {
         // The sample is mapped too, by another thread.
         let thread = std::thread::current();
         if thread

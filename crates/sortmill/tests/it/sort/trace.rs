@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use sortmill::job::each;
 use sortmill::trace::Trace;
 
 use super::{Case, Machine};
@@ -11,7 +12,7 @@ use super::{Case, Machine};
 fn a_function_that_panics_shows_where_it_was() {
     let trace = Arc::new(Trace::default());
     let case = Case {
-        map: Some(Arc::new(|line, made| {
+        map: Some(each(|line, made| {
             assert_ne!(line, b"bad\n", "this one");
             made.push(line);
         })),

@@ -1,0 +1,64 @@
+//! `sort` for another program in this process: in come the words of its command line, out goes a report or an error,
+//! and nothing is said, shown or ended. Python's `sort` is this.
+
+use std::ffi::OsString;
+
+use clap::FromArgMatches;
+use sortmill::error::{Error, ErrorKind, Result};
+use sortmill::queue::Stop;
+use sortmill::report::Report;
+use sortmill::run;
+
+use super::keys::refused;
+use super::words::{self, Way};
+use super::{Called, Sort, files_from, refusals};
+use crate::disks;
+
+/// Sorts as `sortmill sort` with these words behind it would, and answers its report. `stop` ends it early.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for words that cannot be read, and for what is no sorting (`-c`, `--debug`, `--dry-run`); those of
+/// the job.
+pub fn sort_as_asked(words: Vec<OsString>, stop: &Stop) -> Result<Report> {
+    let unread = |cause: String| Error::new(ErrorKind::Usage, "reading the options", cause);
+    let mut table = Called::SortmillSort.table();
+    let read = words::read(
+        words,
+        &table,
+        Way {
+            options_first: false,
+            old_keys: false,
+        },
+    );
+    let read = read.map_err(|refusal| unread(refusal.cause))?;
+    let words = std::iter::once("sort".into()).chain(read.words);
+    let told = |error: clap::Error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        unread(first.trim_start_matches("error: ").to_owned())
+    };
+    let matches = table.try_get_matches_from_mut(words).map_err(told)?;
+    let mut sort = Sort::from_arg_matches(&matches).map_err(told)?;
+    sort.called = Called::SortmillSort;
+    sort.old_keys = read.old_keys;
+    refusals::look(&sort)?;
+    if sort.gnu.checks().is_some() || sort.gnu.debug || sort.dry_run {
+        return Err(refused(
+            "-c, --debug and --dry-run are of the command line only",
+        ));
+    }
+    if let Some(from) = &sort.gnu.files0_from {
+        sort.files = files_from::names(from)?;
+    }
+    let os = sort.machine.open()?;
+    let mut job = sort.job(&os)?;
+    let mut sources = run::open(&job, &os)?;
+    if let Some(found) = run::look_up_columns(&job, &mut sources, &os, stop)? {
+        job = found;
+    }
+    let temps = run::folders(&job, &os)?.temps;
+    let known: Vec<_> = temps.iter().map(|temp| disks::known(&os, temp)).collect();
+    job.disks = known.iter().map(disks::figures).collect();
+    let prepared = run::prepare_opened(&job, sources, &os)?;
+    run::sort_prepared(&job, prepared, &os, stop)
+}

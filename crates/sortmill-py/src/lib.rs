@@ -1,0 +1,89 @@
+//! Sortmill for Python, the thin part: `sortmill._sortmill`. Its public face is `python/sortmill`.
+//!
+//! In come plain values, out go plain values, tables and exceptions. Nothing is computed here. While the engine works, the
+//! interpreter is free, and signals are looked for many times a second (`work.rs`); functions of the user's take it for
+//! each record (`function.rs`).
+
+mod errors;
+mod function;
+mod table;
+mod work;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sortmill::io::{Host, RingKind};
+use sortmill::pipeline;
+
+use errors::raised;
+use work::{Raised, work};
+
+/// Does what a command line says and answers its exit code. `node_words` start a process for `--on`: a program and the
+/// words in front.
+#[pyfunction]
+fn run_command(py: Python<'_>, words: Vec<OsString>, node_words: Vec<OsString>) -> u8 {
+    if let Some((program, before)) = node_words.split_first() {
+        sortmill_cli::nodes_are_started_by(PathBuf::from(program), before.to_vec());
+    }
+    let code = py.detach(|| sortmill_cli::run(words));
+    // An exit code tells nothing of itself but whether it is another one.
+    (0..=u8::MAX)
+        .find(|&value| std::process::ExitCode::from(value) == code)
+        .unwrap_or(2)
+}
+
+/// Sorts as `sortmill sort` with these words behind it does. Answers the report as JSON, and as a few lines.
+#[pyfunction]
+fn sort(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    node_words: Vec<OsString>,
+) -> PyResult<(String, String)> {
+    if let Some((program, before)) = node_words.split_first() {
+        sortmill_cli::nodes_are_started_by(PathBuf::from(program), before.to_vec());
+    }
+    let report = work(py, &Raised::default(), |stop| {
+        sortmill_cli::sort_as_asked(words, stop)
+    })?;
+    Ok((report.to_json(), report.summary()))
+}
+
+/// The files that patterns mean.
+#[pyfunction]
+fn expand(py: Python<'_>, patterns: Vec<String>) -> PyResult<Vec<PathBuf>> {
+    let host = host().map_err(|error| raised(py, &error))?;
+    pipeline::expand(&host, &patterns).map_err(|error| raised(py, &error))
+}
+
+/// The bytes that a size in words is, of all this machine's memory where it is a share.
+#[pyfunction]
+fn parse_size(py: Python<'_>, text: &str) -> PyResult<u64> {
+    let total = || -> sortmill::error::Result<u64> {
+        let host = host()?;
+        Ok(sortmill::io::Os::machine(&host).memory_bytes_total)
+    };
+    let total = total().map_err(|error| raised(py, &error))?;
+    sortmill_cli::size_in_bytes(text, total).map_err(PyValueError::new_err)
+}
+
+/// The machine.
+fn host() -> sortmill::error::Result<Host> {
+    use sortmill::error::{Error, ErrorKind};
+    Host::new(RingKind::Auto, true)
+        .map_err(|error| Error::new(ErrorKind::Io, "starting io_uring", error.to_string()))
+}
+
+#[pymodule(gil_used = false)]
+fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<table::Job>()?;
+    module.add_function(wrap_pyfunction!(table::read_text, module)?)?;
+    module.add_function(wrap_pyfunction!(run_command, module)?)?;
+    module.add_function(wrap_pyfunction!(sort, module)?)?;
+    module.add_function(wrap_pyfunction!(expand, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_size, module)?)?;
+    Ok(())
+}

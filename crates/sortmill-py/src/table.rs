@@ -1,0 +1,327 @@
+//! Tables and jobs, as Python's own classes hold them.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sortmill::io::sync::Arc;
+use sortmill::job::Around;
+use sortmill::pipeline::{self, Aggregate, Column, Form, Parts, Pipeline, Settings, Type};
+
+use crate::errors::raised;
+use crate::function::Function;
+use crate::host;
+use crate::work::{Raised, work};
+
+/// A table that is still to be made.
+#[pyclass(frozen, module = "sortmill._sortmill")]
+pub struct Table {
+    table: pipeline::Table,
+    raised: Raised,
+    calls: Calls,
+}
+
+/// Where a table calls functions of Python's.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    /// In front of the first verb that brings records together.
+    in_front: bool,
+    /// There is such a verb already.
+    is_behind: bool,
+}
+
+/// The lines of text files.
+#[pyfunction]
+pub fn read_text(patterns: Vec<String>, skip_header: u64) -> Table {
+    Table {
+        table: pipeline::read_text(patterns, skip_header),
+        raised: Raised::default(),
+        calls: Calls::default(),
+    }
+}
+
+type Names = Vec<String>;
+
+fn strs(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
+}
+
+fn bys(by: &[(String, bool)]) -> Vec<(&str, bool)> {
+    by.iter()
+        .map(|(name, down)| (name.as_str(), *down))
+        .collect()
+}
+
+fn kind(name: &str) -> PyResult<Type> {
+    let kinds = [
+        Type::Binary,
+        Type::String,
+        Type::I64,
+        Type::U64,
+        Type::F64,
+        Type::Bool,
+    ];
+    let found = kinds.into_iter().find(|kind| kind.name() == name);
+    found.ok_or_else(|| PyValueError::new_err(format!("there is no type {name:?}")))
+}
+
+fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
+    let column = |(name, of): (String, String)| Ok(Column::new(name, kind(&of)?));
+    columns.into_iter().map(column).collect()
+}
+
+impl Table {
+    fn next(
+        &self,
+        py: Python<'_>,
+        made: sortmill::error::Result<pipeline::Table>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            table: made.map_err(|error| raised(py, &error))?,
+            raised: Raised::clone(&self.raised),
+            calls: self.calls,
+        })
+    }
+
+    /// The table behind a function of Python's.
+    fn called(self) -> Self {
+        let in_front = self.calls.in_front || !self.calls.is_behind;
+        let calls = Calls {
+            in_front,
+            ..self.calls
+        };
+        Self { calls, ..self }
+    }
+
+    /// The table behind a verb that brings records together.
+    fn brought(self) -> Self {
+        let calls = Calls {
+            is_behind: true,
+            ..self.calls
+        };
+        Self { calls, ..self }
+    }
+
+    fn parts(
+        &self,
+        py: Python<'_>,
+        parts: Parts,
+        lower: bool,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        let parts = if lower { parts.lower() } else { parts };
+        let parts = name.map_or_else(|| parts.clone(), |name| parts.clone().named(name));
+        self.next(py, self.table.flat_map(&parts))
+    }
+
+    fn function(&self, function: Py<PyAny>) -> (Vec<&str>, Function) {
+        let columns = self.table.columns();
+        let names = columns.iter().map(|column| &*column.name).collect();
+        let function = Function {
+            function,
+            columns: columns.to_vec(),
+            raised: Raised::clone(&self.raised),
+        };
+        (names, function)
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Names and types of its columns.
+    fn columns(&self) -> Vec<(String, &'static str)> {
+        let columns = self.table.columns().iter();
+        columns
+            .map(|column| (column.name.clone(), column.kind.name()))
+            .collect()
+    }
+
+    fn words(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        lower: bool,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        self.parts(py, pipeline::words(column), lower, name)
+    }
+
+    fn ngrams(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        count: usize,
+        lower: bool,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        self.parts(py, pipeline::ngrams(column, count), lower, name)
+    }
+
+    fn split(&self, py: Python<'_>, column: &str, by: &str, name: Option<&str>) -> PyResult<Self> {
+        self.parts(py, pipeline::split(column, by), false, name)
+    }
+
+    fn fields(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        by: &str,
+        made: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let parts = pipeline::fields(column, by, columns(made)?);
+        self.next(py, self.table.flat_map(&parts))
+    }
+
+    fn filter(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
+        let (names, function) = self.function(function);
+        let made = self.next(py, self.table.filter(&names, function.filter()));
+        made.map(Self::called)
+    }
+
+    fn each(
+        &self,
+        py: Python<'_>,
+        function: Py<PyAny>,
+        made: Vec<(String, String)>,
+        many: bool,
+    ) -> PyResult<Self> {
+        let (names, function) = self.function(function);
+        let made = columns(made)?;
+        let function = function.each(made.clone(), many);
+        let made = self.next(py, self.table.each(&names, made, function));
+        made.map(Self::called)
+    }
+
+    fn select(&self, py: Python<'_>, columns: Names) -> PyResult<Self> {
+        self.next(py, self.table.select(&strs(&columns)))
+    }
+
+    fn sort(&self, py: Python<'_>, by: Vec<(String, bool)>) -> PyResult<Self> {
+        self.next(py, self.table.sort(&bys(&by))).map(Self::brought)
+    }
+
+    fn top(&self, py: Python<'_>, count: u64, by: Vec<(String, bool)>) -> PyResult<Self> {
+        let made = self.next(py, self.table.top(count, &bys(&by)));
+        made.map(Self::brought)
+    }
+
+    fn distinct(&self, py: Python<'_>) -> PyResult<Self> {
+        self.next(py, self.table.distinct()).map(Self::brought)
+    }
+
+    /// Groups and what is computed of each: the aggregate's name, its column and the name of what comes out.
+    fn aggregate(
+        &self,
+        py: Python<'_>,
+        by: Names,
+        aggregates: Vec<(String, String, String)>,
+    ) -> PyResult<Self> {
+        let one = |(kind, column, name): (String, String, String)| -> PyResult<Aggregate> {
+            let made = match kind.as_str() {
+                "count" => pipeline::count(),
+                "sum" => pipeline::sum(column),
+                "min" => pipeline::min(column),
+                "max" => pipeline::max(column),
+                "mean" => pipeline::mean(column),
+                "first" => pipeline::first(column),
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "there is no aggregate {kind:?}"
+                    )));
+                }
+            };
+            Ok(made.named(name))
+        };
+        let aggregates: Vec<Aggregate> =
+            aggregates.into_iter().map(one).collect::<PyResult<_>>()?;
+        let groups = self.table.group_by(&strs(&by));
+        let made = groups.and_then(|groups| groups.agg(&aggregates));
+        self.next(py, made).map(Self::brought)
+    }
+
+    /// A record for each group, which a function makes of two.
+    fn reduce(&self, py: Python<'_>, by: Names, function: Py<PyAny>) -> PyResult<Self> {
+        let (_, function) = self.function(function);
+        let columns = self.table.columns().to_vec();
+        let groups = self.table.group_by(&strs(&by));
+        let reduced = groups.and_then(|groups| groups.apply(columns, function.reduce()));
+        self.next(py, reduced).map(Self::brought)
+    }
+
+    /// What writes the table to a file, as `text`, `csv`, `csv without header` or `jsonl`.
+    fn write(&self, py: Python<'_>, path: PathBuf, form: &str) -> PyResult<Job> {
+        let form = match form {
+            "text" => Form::Text,
+            "csv" => Form::Csv { header: true },
+            "csv without header" => Form::Csv { header: false },
+            "jsonl" => Form::JsonLines,
+            _ => return Err(PyValueError::new_err(format!("there is no form {form:?}"))),
+        };
+        let pipeline = self.table.write(path, form);
+        Ok(Job {
+            pipeline: pipeline.map_err(|error| raised(py, &error))?,
+            raised: Raised::clone(&self.raised),
+            in_front: self.calls.in_front,
+        })
+    }
+}
+
+/// A pipeline from files to a file.
+#[pyclass(frozen, module = "sortmill._sortmill")]
+pub struct Job {
+    pipeline: Pipeline,
+    raised: Raised,
+    /// Functions of Python's map records.
+    in_front: bool,
+}
+
+impl Job {
+    fn settings(
+        &self,
+        memory_bytes: Option<u64>,
+        temps: Vec<PathBuf>,
+        threads: Option<usize>,
+    ) -> Settings {
+        // The interpreter is taken once for many records: threads that take turns at each wait more than they work.
+        let taken: Around = Arc::new(|work| Python::attach(|_| work()));
+        Settings {
+            memory_bytes,
+            temps,
+            threads,
+            around: self.in_front.then_some(taken),
+            ..Settings::default()
+        }
+    }
+}
+
+#[pymethods]
+impl Job {
+    /// What would be done.
+    fn explain(
+        &self,
+        py: Python<'_>,
+        memory_bytes: Option<u64>,
+        temps: Vec<PathBuf>,
+        threads: Option<usize>,
+    ) -> PyResult<String> {
+        let settings = self.settings(memory_bytes, temps, threads);
+        work(py, &self.raised, |_| {
+            self.pipeline.explain(&settings, &host()?)
+        })
+    }
+
+    /// Does it. Answers the report as JSON, and as a few lines.
+    fn run(
+        &self,
+        py: Python<'_>,
+        memory_bytes: Option<u64>,
+        temps: Vec<PathBuf>,
+        threads: Option<usize>,
+    ) -> PyResult<(String, String)> {
+        let settings = self.settings(memory_bytes, temps, threads);
+        let report = work(py, &self.raised, |stop| {
+            self.pipeline.run(&settings, &host()?, stop)
+        })?;
+        Ok((report.to_json(), report.summary()))
+    }
+}

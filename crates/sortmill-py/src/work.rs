@@ -1,0 +1,66 @@
+//! The engine at work while the interpreter is free, and its end: done, an error, a signal.
+
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use sortmill::error::Error;
+use sortmill::io::sync::{Arc, Condvar, Mutex, lock, scope, spawn};
+use sortmill::queue::Stop;
+
+use crate::errors::raised;
+
+/// So often signals are looked for.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// The first exception of a function of the user's, to be named as the cause of what is raised.
+pub type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// Does `what` in a thread of its own. A signal that Python makes an exception of (Ctrl-C) ends it cleanly and is raised
+/// once it has ended.
+pub fn work<T: Send>(
+    py: Python<'_>,
+    function_raised: &Raised,
+    what: impl FnOnce(&Stop) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let stop = Stop::new();
+    let (has_ended, ended) = (Mutex::new(false), Condvar::new());
+    *lock(function_raised) = None;
+    let (done, signal) = py.detach(|| {
+        scope(|threads| {
+            let worker = spawn(threads, "job", || {
+                let done = what(&stop);
+                *lock(&has_ended) = true;
+                ended.notify_all();
+                done
+            });
+            let mut signal = None;
+            while !worker.is_finished() && signal.is_none() {
+                let waits = lock(&has_ended);
+                if !*waits {
+                    drop(ended.wait_timeout(waits, SIGNALS_EVERY));
+                    signal = Python::attach(|py| py.check_signals()).err();
+                } else {
+                    break;
+                }
+            }
+            if signal.is_some() {
+                stop.interrupt();
+            }
+            let done = worker.join();
+            (
+                done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                signal,
+            )
+        })
+    });
+    if let (Some(signal), Err(_)) = (signal, &done) {
+        return Err(signal);
+    }
+    done.map_err(|error| {
+        let exception = raised(py, &error);
+        if let Some(cause) = lock(function_raised).take() {
+            exception.set_cause(py, Some(cause));
+        }
+        exception
+    })
+}

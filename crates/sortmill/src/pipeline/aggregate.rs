@@ -1,0 +1,415 @@
+//! What is computed of a group: count, sum, least, greatest, mean, first.
+//!
+//! A state takes records, is written, and takes what others wrote, in any order with the same result; only what is first
+//! follows the input. Sums are exact: of integers in 128 bits, of floats as [`ExactSum`].
+
+use std::cmp::Ordering;
+
+use super::column::{Column, Type, Value, take};
+use super::exact::ExactSum;
+use crate::error::{Error, ErrorKind, Result};
+
+/// An aggregate and the name of the column that it makes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Aggregate {
+    /// What the column that comes out is called.
+    pub name: String,
+    kind: Kind,
+    column: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Count,
+    Sum,
+    Min,
+    Max,
+    Mean,
+    First,
+}
+
+fn of(kind: Kind, column: impl Into<String>) -> Aggregate {
+    let column = column.into();
+    Aggregate {
+        name: column.clone(),
+        kind,
+        column: Some(column),
+    }
+}
+
+/// How many records there are, as `count`, a u64.
+#[must_use]
+pub fn count() -> Aggregate {
+    Aggregate {
+        name: "count".to_owned(),
+        kind: Kind::Count,
+        column: None,
+    }
+}
+
+/// The sum of a column of numbers, of its type. One that does not fit there is an error.
+pub fn sum(column: impl Into<String>) -> Aggregate {
+    of(Kind::Sum, column)
+}
+
+/// The least value of a column.
+pub fn min(column: impl Into<String>) -> Aggregate {
+    of(Kind::Min, column)
+}
+
+/// The greatest value of a column.
+pub fn max(column: impl Into<String>) -> Aggregate {
+    of(Kind::Max, column)
+}
+
+/// The exact sum of a column of numbers, as a float, over their count.
+pub fn mean(column: impl Into<String>) -> Aggregate {
+    of(Kind::Mean, column)
+}
+
+/// The value that a column has in the first record, in the order of the input.
+pub fn first(column: impl Into<String>) -> Aggregate {
+    of(Kind::First, column)
+}
+
+impl Aggregate {
+    /// With another name for the column that comes out.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// What to compute of the records of a table, and the column that comes out.
+    pub(super) fn find(&self, table: &[Column]) -> Result<(Computed, Column)> {
+        let wrong = |cause: String| Err(Error::new(ErrorKind::Usage, "aggregating", cause));
+        let Some(name) = &self.column else {
+            let made = Column::new(&*self.name, Type::U64);
+            let computed = Computed {
+                kind: Kind::Count,
+                at: 0,
+                of: Type::U64,
+            };
+            return Ok((computed, made));
+        };
+        let at = super::find(table, name)?;
+        let of = table[at].kind;
+        let made = match self.kind {
+            Kind::Sum | Kind::Mean if !of.is_number() => {
+                return wrong(format!("{name} is of type {}, and no number", of.name()));
+            }
+            Kind::Mean => Type::F64,
+            _ => of,
+        };
+        let computed = Computed {
+            kind: self.kind,
+            at,
+            of,
+        };
+        Ok((computed, Column::new(&*self.name, made)))
+    }
+}
+
+/// An aggregate of one column of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Computed {
+    kind: Kind,
+    at: usize,
+    of: Type,
+}
+
+impl Computed {
+    /// Whether its state has a known size and does not depend on which record comes first, so that it can be kept in a
+    /// table while records are mapped.
+    pub fn combines(&self) -> bool {
+        match self.kind {
+            Kind::First => false,
+            Kind::Min | Kind::Max => !self.of.is_bytes(),
+            Kind::Count | Kind::Sum | Kind::Mean => true,
+        }
+    }
+
+    /// The state of no records.
+    pub fn begin(&self) -> State {
+        match (self.kind, self.of) {
+            (Kind::Count, _) => State::Count(0),
+            (Kind::Sum | Kind::Mean, Type::F64) => State::Float(Box::default(), 0),
+            (Kind::Sum | Kind::Mean, _) => State::Whole(0, 0),
+            (Kind::Min | Kind::Max | Kind::First, _) => State::Value(None),
+        }
+    }
+
+    /// Takes a record.
+    pub fn add(&self, state: &mut State, record: &[Value<'_>]) {
+        match state {
+            State::Count(count) => *count += 1,
+            State::Whole(sum, count) => {
+                *sum += match record[self.at] {
+                    Value::I64(value) => i128::from(value),
+                    Value::U64(value) => i128::from(value),
+                    _ => 0,
+                };
+                *count += 1;
+            }
+            State::Float(sum, count) => {
+                if let Value::F64(value) = record[self.at] {
+                    sum.add(value);
+                }
+                *count += 1;
+            }
+            State::Value(held) => self.hold(held, record[self.at]),
+        }
+    }
+
+    fn hold(&self, held: &mut Option<Owned>, value: Value<'_>) {
+        let is_better = match held {
+            None => true,
+            Some(held) => match self.kind {
+                Kind::Min => compare(&held.value(), &value).is_gt(),
+                Kind::Max => compare(&held.value(), &value).is_lt(),
+                _ => false,
+            },
+        };
+        if is_better {
+            *held = Some(Owned::new(value));
+        }
+    }
+
+    /// Appends what [`Computed::merge`] reads.
+    pub fn write(&self, state: &State, to: &mut Vec<u8>) {
+        match state {
+            State::Count(count) => to.extend(count.to_le_bytes()),
+            State::Whole(sum, count) => {
+                to.extend(sum.to_le_bytes());
+                to.extend(count.to_le_bytes());
+            }
+            State::Float(sum, count) => {
+                sum.write(to);
+                to.extend(count.to_le_bytes());
+            }
+            State::Value(held) => {
+                let held = held.as_ref().expect("a group has a record");
+                held.value().write(to);
+            }
+        }
+    }
+
+    /// Takes what [`Computed::write`] wrote of other records. `None` if that is none.
+    pub fn merge(&self, state: &mut State, from: &mut &[u8]) -> Option<()> {
+        let number = |from: &mut &[u8]| {
+            let bytes = take(from, 8)?.try_into().expect("eight bytes");
+            Some(u64::from_le_bytes(bytes))
+        };
+        match state {
+            State::Count(count) => *count = count.checked_add(number(from)?)?,
+            State::Whole(sum, count) => {
+                let bytes = take(from, 16)?.try_into().expect("sixteen bytes");
+                *sum = sum.checked_add(i128::from_le_bytes(bytes))?;
+                *count = count.checked_add(number(from)?)?;
+            }
+            State::Float(sum, count) => {
+                sum.merge(from)?;
+                *count = count.checked_add(number(from)?)?;
+            }
+            State::Value(held) => {
+                let value = Value::read(self.of, from)?;
+                self.hold(held, value);
+            }
+        }
+        Some(())
+    }
+
+    /// What comes out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a sum that is no number of its column's type.
+    pub fn value<'s>(&self, state: &'s State) -> Result<Value<'s>> {
+        Ok(match state {
+            State::Count(count) => Value::U64(*count),
+            State::Whole(sum, count) if self.kind == Kind::Mean => {
+                Value::F64(*sum as f64 / *count as f64)
+            }
+            State::Float(sum, count) if self.kind == Kind::Mean => {
+                Value::F64(sum.value() / *count as f64)
+            }
+            State::Float(sum, _) => Value::F64(sum.value()),
+            State::Whole(sum, _) => {
+                let fitting = match self.of {
+                    Type::I64 => i64::try_from(*sum).ok().map(Value::I64),
+                    _ => u64::try_from(*sum).ok().map(Value::U64),
+                };
+                fitting.ok_or_else(|| {
+                    let cause = format!("the sum {sum} is beyond what {} holds", self.of.name());
+                    Error::new(ErrorKind::Input, "adding up a column", cause)
+                })?
+            }
+            State::Value(held) => held.as_ref().expect("a group has a record").value(),
+        })
+    }
+}
+
+/// What is known so far of a group.
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    Count(u64),
+    /// A sum of integers, and how many.
+    Whole(i128, u64),
+    /// A sum of floats, and how many.
+    Float(Box<ExactSum>, u64),
+    /// One of the values.
+    Value(Option<Owned>),
+}
+
+/// A value that is kept.
+#[derive(Clone, Debug)]
+pub enum Owned {
+    /// Bytes of its own.
+    Bytes(Vec<u8>),
+    /// One that borrows nothing.
+    Plain(Value<'static>),
+}
+
+impl Owned {
+    /// The same value, kept.
+    #[must_use]
+    pub fn new(value: Value<'_>) -> Self {
+        match value {
+            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            Value::I64(value) => Self::Plain(Value::I64(value)),
+            Value::U64(value) => Self::Plain(Value::U64(value)),
+            Value::F64(value) => Self::Plain(Value::F64(value)),
+            Value::Bool(value) => Self::Plain(Value::Bool(value)),
+        }
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Bytes(bytes) => Value::Bytes(bytes),
+            Self::Plain(value) => *value,
+        }
+    }
+}
+
+/// In the order of keys; of values of one type.
+fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
+    match (*one, *other) {
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        (Value::I64(a), Value::I64(b)) => a.cmp(&b),
+        (Value::U64(a), Value::U64(b)) => a.cmp(&b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(&b),
+        // NaN is above all others, and -0 and 0 are told apart, so that it does not matter which came first.
+        (Value::F64(a), Value::F64(b)) => match (a.is_nan(), b.is_nan()) {
+            (false, false) => a.total_cmp(&b),
+            (true, true) => Ordering::Equal,
+            (a, b) => a.cmp(&b),
+        },
+        _ => unreachable!("values of one column are of one type"),
+    }
+}
+
+/// States in words, for a table of many groups: only those that [`Computed::combines`] says can be kept there. A count is
+/// one word, a sum of integers three, one of floats two (its number among `floats`, and how many), a least or greatest
+/// value one.
+impl Computed {
+    /// How many words a state is.
+    pub fn word_count(&self) -> usize {
+        match (self.kind, self.of) {
+            (Kind::Sum | Kind::Mean, Type::F64) => 2,
+            (Kind::Sum | Kind::Mean, _) => 3,
+            _ => 1,
+        }
+    }
+
+    /// Bytes that a state takes beside its words.
+    pub fn beside_bytes(&self) -> usize {
+        match (self.kind, self.of) {
+            (Kind::Sum | Kind::Mean, Type::F64) => size_of::<ExactSum>(),
+            _ => 0,
+        }
+    }
+
+    /// The state of one record.
+    pub fn begin_words(&self, words: &mut [u64], floats: &mut Vec<ExactSum>, record: &[Value<'_>]) {
+        words.fill(0);
+        match (self.kind, self.of) {
+            (Kind::Min | Kind::Max, _) => return words[0] = bits(&record[self.at]),
+            (Kind::Sum | Kind::Mean, Type::F64) => {
+                words[0] = floats.len() as u64;
+                floats.push(ExactSum::default());
+            }
+            _ => {}
+        }
+        self.add_words(words, floats, record);
+    }
+
+    /// Takes a record.
+    #[inline]
+    pub fn add_words(&self, words: &mut [u64], floats: &mut [ExactSum], record: &[Value<'_>]) {
+        let value = match self.kind {
+            Kind::Count => return words[0] += 1,
+            _ => &record[self.at],
+        };
+        match (self.kind, value) {
+            (Kind::Sum | Kind::Mean, Value::F64(value)) => {
+                floats[words[0] as usize].add(*value);
+                words[1] += 1;
+            }
+            (Kind::Sum | Kind::Mean, _) => {
+                let more = match *value {
+                    Value::I64(value) => i128::from(value),
+                    Value::U64(value) => i128::from(value),
+                    _ => 0,
+                };
+                let sum = (u128::from(words[1]) << 64 | u128::from(words[0])) as i128 + more;
+                (words[0], words[1]) = (sum as u64, (sum as u128 >> 64) as u64);
+                words[2] += 1;
+            }
+            _ => {
+                let order = compare(value, &self.of_bits(words[0]));
+                let is_better = match self.kind {
+                    Kind::Min => order.is_lt(),
+                    _ => order.is_gt(),
+                };
+                if is_better {
+                    words[0] = bits(value);
+                }
+            }
+        }
+    }
+
+    /// Appends what [`Computed::merge`] reads.
+    pub fn write_words(&self, words: &[u64], floats: &[ExactSum], to: &mut Vec<u8>) {
+        match (self.kind, self.of) {
+            (Kind::Min | Kind::Max, _) => self.of_bits(words[0]).write(to),
+            (Kind::Sum | Kind::Mean, Type::F64) => {
+                floats[words[0] as usize].write(to);
+                to.extend_from_slice(&words[1].to_le_bytes());
+            }
+            _ => words
+                .iter()
+                .for_each(|word| to.extend_from_slice(&word.to_le_bytes())),
+        }
+    }
+
+    fn of_bits(&self, bits: u64) -> Value<'static> {
+        match self.of {
+            Type::I64 => Value::I64(bits as i64),
+            Type::U64 => Value::U64(bits),
+            Type::F64 => Value::F64(f64::from_bits(bits)),
+            Type::Bool => Value::Bool(bits != 0),
+            Type::Binary | Type::String => unreachable!("text is not kept in words"),
+        }
+    }
+}
+
+fn bits(value: &Value<'_>) -> u64 {
+    match *value {
+        Value::I64(value) => value as u64,
+        Value::U64(value) => value,
+        Value::F64(value) => value.to_bits(),
+        Value::Bool(value) => u64::from(value),
+        Value::Bytes(_) => unreachable!("text is not kept in words"),
+    }
+}

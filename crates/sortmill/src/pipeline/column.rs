@@ -1,0 +1,249 @@
+//! Columns: what a record of a table is made of, and how its values lie in bytes where nobody compares them.
+//!
+//! Text comes as bytes: a value of type [`Type::String`] should be UTF-8, but is not looked at until somebody needs that.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// What the values of a column are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    /// Any bytes.
+    Binary,
+    /// Text.
+    String,
+    /// A signed integer.
+    I64,
+    /// An unsigned integer.
+    U64,
+    /// A float. As a key, -0 is 0, and NaN is one value, above all others.
+    F64,
+    /// False or true.
+    Bool,
+}
+
+impl Type {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::String => "string",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::F64 => "f64",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// Whether values are bytes.
+    #[must_use]
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Self::Binary | Self::String)
+    }
+
+    /// Whether values can be added up.
+    #[must_use]
+    pub fn is_number(self) -> bool {
+        matches!(self, Self::I64 | Self::U64 | Self::F64)
+    }
+
+    /// The value that `text` says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] when it is none of this type.
+    pub fn parse(self, text: &[u8]) -> Result<Value<'_>> {
+        let word = std::str::from_utf8(text).unwrap_or_default().trim_ascii();
+        let value = match self {
+            Self::Binary | Self::String => return Ok(Value::Bytes(text)),
+            Self::I64 => word.parse().ok().map(Value::I64),
+            Self::U64 => word.parse().ok().map(Value::U64),
+            Self::F64 => word.parse().ok().map(Value::F64),
+            Self::Bool => match word {
+                "true" => Some(Value::Bool(true)),
+                "false" => Some(Value::Bool(false)),
+                _ => None,
+            },
+        };
+        value.ok_or_else(|| {
+            let shown = String::from_utf8_lossy(&text[..text.len().min(60)]);
+            let cause = format!("{shown:?} is no value of type {}", self.name());
+            Error::new(ErrorKind::Input, "reading a value", cause)
+        })
+    }
+}
+
+/// A column.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// What it is called.
+    pub name: String,
+    /// What its values are.
+    pub kind: Type,
+}
+
+impl Column {
+    /// The column `name` of values of type `kind`.
+    pub fn new(name: impl Into<String>, kind: Type) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+        }
+    }
+}
+
+/// A value of a record. Text is bytes that are borrowed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value<'a> {
+    /// Of [`Type::Binary`] or [`Type::String`].
+    Bytes(&'a [u8]),
+    /// Of [`Type::I64`].
+    I64(i64),
+    /// Of [`Type::U64`].
+    U64(u64),
+    /// Of [`Type::F64`].
+    F64(f64),
+    /// Of [`Type::Bool`].
+    Bool(bool),
+}
+
+impl<'a> Value<'a> {
+    /// Whether it is one of `kind`.
+    #[must_use]
+    pub fn is(&self, kind: Type) -> bool {
+        match self {
+            Self::Bytes(_) => kind.is_bytes(),
+            Self::I64(_) => kind == Type::I64,
+            Self::U64(_) => kind == Type::U64,
+            Self::F64(_) => kind == Type::F64,
+            Self::Bool(_) => kind == Type::Bool,
+        }
+    }
+
+    /// Its bytes, of a binary or a string; of others none.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        match *self {
+            Self::Bytes(bytes) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// Appends it: a length (varint) and bytes, 8 bytes little-endian, or one byte.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        match *self {
+            Self::Bytes(bytes) => {
+                write_length(bytes.len() as u64, to);
+                to.extend_from_slice(bytes);
+            }
+            Self::I64(value) => to.extend_from_slice(&value.to_le_bytes()),
+            Self::U64(value) => to.extend_from_slice(&value.to_le_bytes()),
+            Self::F64(value) => to.extend_from_slice(&value.to_bits().to_le_bytes()),
+            Self::Bool(value) => to.push(u8::from(value)),
+        }
+    }
+
+    /// The value of type `kind` that [`Value::write`] wrote, and moves `from` behind it. `None` if there is none.
+    #[must_use]
+    pub fn read(kind: Type, from: &mut &'a [u8]) -> Option<Self> {
+        let value = match kind {
+            Type::Binary | Type::String => {
+                let length = read_length(from)?;
+                return take(from, usize::try_from(length).ok()?).map(Self::Bytes);
+            }
+            Type::Bool => Self::Bool(take(from, 1)?[0] != 0),
+            Type::I64 | Type::U64 | Type::F64 => {
+                let bits = u64::from_le_bytes(take(from, 8)?.try_into().expect("eight bytes"));
+                match kind {
+                    Type::I64 => Self::I64(bits as i64),
+                    Type::U64 => Self::U64(bits),
+                    _ => Self::F64(f64::from_bits(bits)),
+                }
+            }
+        };
+        Some(value)
+    }
+}
+
+fn write_length(mut length: u64, to: &mut Vec<u8>) {
+    while length >= 0x80 {
+        to.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    to.push(length as u8);
+}
+
+fn read_length(from: &mut &[u8]) -> Option<u64> {
+    let mut length = 0;
+    for shift in (0..63).step_by(7) {
+        let byte = take(from, 1)?[0];
+        length |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(length);
+        }
+    }
+    None
+}
+
+/// The first `count` bytes, which `from` then begins behind.
+pub(super) fn take<'a>(from: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = from.split_at_checked(count)?;
+    *from = rest;
+    Some(taken)
+}
+
+/// Calls `with` with `count` values that `get` tells by their numbers: without an allocation, unless they are many.
+pub(super) fn row<'a, T>(
+    count: usize,
+    get: impl FnMut(usize) -> Result<Value<'a>>,
+    with: impl FnOnce(&[Value<'a>]) -> Result<T>,
+) -> Result<T> {
+    const FEW: usize = 16;
+    let values = (0..count).map(get);
+    if count > FEW {
+        return with(&values.collect::<Result<Vec<_>>>()?);
+    }
+    let mut few = [Value::Bool(false); FEW];
+    for (place, value) in few.iter_mut().zip(values) {
+        *place = value?;
+    }
+    with(&few[..count])
+}
+
+/// The error of a record between two phases that is not what was written.
+pub(super) fn corrupt() -> Error {
+    let cause = "a record did not come back as it was written";
+    Error::new(ErrorKind::Corrupt, "reading records between phases", cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back() {
+        let long = vec![b'x'; 300];
+        let cases = [
+            (Type::Binary, Value::Bytes(b"a\0\xff")),
+            (Type::String, Value::Bytes(&long)),
+            (Type::I64, Value::I64(i64::MIN)),
+            (Type::U64, Value::U64(u64::MAX)),
+            (Type::F64, Value::F64(-0.0)),
+            (Type::Bool, Value::Bool(true)),
+        ];
+        let mut bytes = Vec::new();
+        cases.iter().for_each(|(_, value)| value.write(&mut bytes));
+        let mut rest = &bytes[..];
+        for (kind, value) in cases {
+            assert!(value.is(kind));
+            assert_eq!(Value::read(kind, &mut rest), Some(value));
+        }
+        assert!(rest.is_empty());
+        for (kind, value) in cases {
+            let mut bytes = Vec::new();
+            value.write(&mut bytes);
+            for end in 0..bytes.len() {
+                assert_eq!(Value::read(kind, &mut &bytes[..end]), None);
+            }
+        }
+    }
+}

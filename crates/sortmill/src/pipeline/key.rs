@@ -1,0 +1,257 @@
+//! Keys: values of columns as bytes whose plain comparison is the order asked for, and back.
+//!
+//! | type | bytes |
+//! |---|---|
+//! | binary, string | themselves, 0 as `00 FF`, ended by `00 00`; the last column upwards themselves, with no end |
+//! | i64, u64 | 8, the highest first; of i64 the sign turned |
+//! | f64 | 8: of negative numbers every bit turned, of others the sign; -0 is 0, NaN is one value above all |
+//! | bool | 1 |
+//!
+//! Downwards every byte is turned. A float does not come back as it was if it is -0 or a NaN.
+
+use super::column::{Column, Type, Value, take};
+
+/// A part of a key: a column of the table and its direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyColumn {
+    /// Which column of the record.
+    pub at: usize,
+    /// What its values are.
+    pub kind: Type,
+    /// Whether larger values come first.
+    pub descending: bool,
+    /// Whether it is the last of the key.
+    is_last: bool,
+}
+
+/// The parts of the key that `columns` make, each the number of a column of `table` and whether larger values come first.
+#[must_use]
+pub fn key_columns(table: &[Column], columns: &[(usize, bool)]) -> Vec<KeyColumn> {
+    let part = |(number, &(at, descending)): (usize, &(usize, bool))| KeyColumn {
+        at,
+        kind: table[at].kind,
+        descending,
+        is_last: number + 1 == columns.len(),
+    };
+    columns.iter().enumerate().map(part).collect()
+}
+
+/// Whether a key alone tells all of its columns' values.
+#[must_use]
+pub fn tells(part: &KeyColumn) -> bool {
+    part.kind != Type::F64
+}
+
+/// The column whose bytes are the key as they are, if there is one.
+#[must_use]
+pub fn is_value(key: &[KeyColumn]) -> Option<usize> {
+    match key {
+        [only] if only.kind.is_bytes() && !only.descending => Some(only.at),
+        _ => None,
+    }
+}
+
+/// Appends the key of a record.
+pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
+    for part in key {
+        let from = to.len();
+        match record[part.at] {
+            Value::Bytes(bytes) if part.is_last && !part.descending => to.extend_from_slice(bytes),
+            Value::Bytes(bytes) => write_bytes(bytes, to),
+            Value::I64(value) => to.extend_from_slice(&(value ^ i64::MIN).to_be_bytes()),
+            Value::U64(value) => to.extend_from_slice(&value.to_be_bytes()),
+            Value::F64(value) => to.extend_from_slice(&float_bits(value).to_be_bytes()),
+            Value::Bool(value) => to.push(u8::from(value)),
+        }
+        if part.descending {
+            to[from..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+}
+
+fn write_bytes(bytes: &[u8], to: &mut Vec<u8>) {
+    let mut rest = bytes;
+    while let Some(zero) = memchr::memchr(0, rest) {
+        to.extend_from_slice(&rest[..zero]);
+        to.extend_from_slice(&[0, 0xff]);
+        rest = &rest[zero + 1..];
+    }
+    to.extend_from_slice(rest);
+    to.extend_from_slice(&[0, 0]);
+}
+
+fn float_bits(value: f64) -> u64 {
+    let value = match value {
+        _ if value.is_nan() => f64::from_bits(0x7ff8 << 48),
+        _ if value == 0.0 => 0.0,
+        _ => value,
+    };
+    let bits = value.to_bits();
+    match bits >> 63 {
+        0 => bits ^ 1 << 63,
+        _ => !bits,
+    }
+}
+
+fn float(bits: u64) -> f64 {
+    f64::from_bits(match bits >> 63 {
+        1 => bits ^ 1 << 63,
+        _ => !bits,
+    })
+}
+
+/// The values that make up a key, in the order of its parts, those that are bytes one after the other in `text`, which
+/// `ends` cuts. Scratch space that is kept.
+#[derive(Default)]
+pub struct Values {
+    text: Vec<u8>,
+    plain: Vec<Plain>,
+}
+
+#[derive(Clone, Copy)]
+enum Plain {
+    Text(usize, usize),
+    Value(Value<'static>),
+}
+
+impl Values {
+    /// Takes the values out of the key in `bytes`. `None` if it is none.
+    pub fn read(&mut self, key: &[KeyColumn], mut bytes: &[u8]) -> Option<()> {
+        self.text.clear();
+        self.plain.clear();
+        for part in key {
+            let turn = if part.descending { 0xff } else { 0 };
+            let value = match part.kind {
+                Type::Binary | Type::String => {
+                    let from = self.text.len();
+                    if part.is_last && !part.descending {
+                        self.text.extend_from_slice(std::mem::take(&mut bytes));
+                    } else {
+                        read_bytes(&mut bytes, turn, &mut self.text)?;
+                    }
+                    Plain::Text(from, self.text.len())
+                }
+                Type::Bool => Plain::Value(Value::Bool(take(&mut bytes, 1)?[0] ^ turn != 0)),
+                Type::I64 | Type::U64 | Type::F64 => {
+                    let bits = take(&mut bytes, 8)?.try_into().expect("eight bytes");
+                    let bits = u64::from_be_bytes(bits) ^ u64::from_ne_bytes([turn; 8]);
+                    Plain::Value(match part.kind {
+                        Type::I64 => Value::I64(bits as i64 ^ i64::MIN),
+                        Type::U64 => Value::U64(bits),
+                        _ => Value::F64(float(bits)),
+                    })
+                }
+            };
+            self.plain.push(value);
+        }
+        bytes.is_empty().then_some(())
+    }
+
+    /// The value of part `number`.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Value<'_> {
+        match self.plain[number] {
+            Plain::Text(from, to) => Value::Bytes(&self.text[from..to]),
+            Plain::Value(value) => value,
+        }
+    }
+}
+
+/// Takes what [`write_bytes`] wrote, each byte of it turned by `turn`.
+fn read_bytes(bytes: &mut &[u8], turn: u8, to: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let zero = memchr::memchr(turn, bytes)?;
+        to.extend(bytes[..zero].iter().map(|byte| byte ^ turn));
+        let mark = *bytes.get(zero + 1)? ^ turn;
+        *bytes = &bytes[zero + 2..];
+        match mark {
+            0 => return Some(()),
+            0xff => to.push(0),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::*;
+
+    fn compare(a: &Value<'_>, b: &Value<'_>) -> Ordering {
+        match (a, b) {
+            (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (Value::I64(a), Value::I64(b)) => a.cmp(b),
+            (Value::U64(a), Value::U64(b)) => a.cmp(b),
+            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+            (Value::F64(a), Value::F64(b)) => match (a.is_nan(), b.is_nan()) {
+                (false, false) => a.partial_cmp(b).unwrap(),
+                (a, b) => a.cmp(&b),
+            },
+            _ => unreachable!("one type"),
+        }
+    }
+
+    /// All pairs of all records that the values of some types make, upwards and downwards.
+    #[test]
+    fn bytes_compare_as_the_values_do_and_come_back() {
+        let texts: [&[u8]; 7] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0b", b"\xff\xff"];
+        let texts = texts.map(Value::Bytes).to_vec();
+        let floats = [
+            f64::NEG_INFINITY,
+            -1.5,
+            -0.0,
+            0.0,
+            5e-324,
+            2.0,
+            f64::NAN,
+            -f64::NAN,
+        ];
+        let kinds = [
+            (Type::String, texts),
+            (
+                Type::I64,
+                [i64::MIN, -1, 0, 1, i64::MAX].map(Value::I64).to_vec(),
+            ),
+            (Type::U64, [0, 1, u64::MAX].map(Value::U64).to_vec()),
+            (Type::F64, floats.map(Value::F64).to_vec()),
+            (Type::Bool, [false, true].map(Value::Bool).to_vec()),
+        ];
+        for (kind, values) in &kinds {
+            for (other, others) in &kinds {
+                for (down, other_down) in
+                    [(false, false), (true, false), (false, true), (true, true)]
+                {
+                    let table = [Column::new("a", *kind), Column::new("b", *other)];
+                    let key = key_columns(&table, &[(0, down), (1, other_down)]);
+                    let mut all = Vec::new();
+                    for &a in values {
+                        for &b in others {
+                            let mut bytes = Vec::new();
+                            write(&key, &[a, b], &mut bytes);
+                            all.push(([a, b], bytes));
+                        }
+                    }
+                    let turned =
+                        |order: Ordering, down: bool| if down { order.reverse() } else { order };
+                    for (one, bytes) in &all {
+                        for (two, others) in &all {
+                            let wanted = turned(compare(&one[0], &two[0]), down)
+                                .then(turned(compare(&one[1], &two[1]), other_down));
+                            assert_eq!(
+                                bytes.cmp(others),
+                                wanted,
+                                "{one:?} {two:?} {down} {other_down}"
+                            );
+                        }
+                        let mut back = Values::default();
+                        back.read(&key, bytes).unwrap();
+                        for (number, value) in one.iter().enumerate() {
+                            assert_eq!(compare(&back.get(number), value), Ordering::Equal);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

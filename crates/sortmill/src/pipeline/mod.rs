@@ -1,0 +1,374 @@
+//! Pipelines: tables with named columns, and verbs from one to the next, that run as jobs of the engine.
+//!
+//! A [`Table`] is what a program says and does nothing; [`Table::write`] makes a [`Pipeline`] of it, which can tell what it
+//! would do ([`Pipeline::explain`]) and do it ([`Pipeline::run`]). Each verb that brings records together is one job of the
+//! engine, with all that holds of jobs: memory, proof, temporary files, commit. What lies between two such verbs runs in
+//! the mapper of the job behind or the reducer of the one in front, and what one job wrote is what the next one read, by
+//! the same fingerprints (`go.rs`).
+//!
+//! ```text
+//! read_text -> flat_map(words) -> group_by -> top -> write
+//!             \___ mapper _____/  \ job 1 /  \ job 2 /
+//! ```
+//!
+//! Read in this order: `column`, `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
+
+mod aggregate;
+mod column;
+mod combine;
+mod exact;
+mod go;
+mod key;
+mod paths;
+mod shuffle;
+mod verbs;
+mod write;
+
+use std::path::PathBuf;
+
+use sortmill_io::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::{Around, Tuning};
+use shuffle::Shuffle;
+use verbs::Step;
+
+pub use aggregate::{Aggregate, Owned, count, first, max, mean, min, sum};
+pub use column::{Column, Type, Value};
+pub use exact::ExactSum;
+pub use go::{PhaseReport, PipelineReport};
+pub use paths::expand;
+pub use shuffle::{GroupFn, MakeGroupFn};
+pub use verbs::{EachFn, FilterFn, Parts, Sink, fields, ngrams, split, words};
+pub use write::Form;
+
+/// A table that is still to be made: where its records come from and what is done to them.
+#[derive(Clone)]
+pub struct Table {
+    inputs: Arc<Inputs>,
+    columns: Vec<Column>,
+    nodes: Vec<Node>,
+}
+
+struct Inputs {
+    /// Paths and patterns.
+    patterns: Vec<String>,
+    skip_header: u64,
+}
+
+/// A verb, and what it is called.
+#[derive(Clone)]
+struct Node {
+    name: String,
+    kind: NodeKind,
+}
+
+#[derive(Clone)]
+enum NodeKind {
+    Step(Step),
+    Shuffle(Arc<Shuffle>),
+}
+
+/// By what records are ordered: a column's name, and whether larger values come first.
+pub type By<'b> = (&'b str, bool);
+
+/// The lines of text files, as the column `line`, without their ends (`\n` or `\r\n`). `patterns` are paths or have `*`, `?`
+/// and `**`; compressed files are read as what they were. The first `skip_header` lines of each file are passed over.
+pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_header: u64) -> Table {
+    Table {
+        inputs: Arc::new(Inputs {
+            patterns: patterns.into_iter().map(Into::into).collect(),
+            skip_header,
+        }),
+        columns: vec![Column::new("line", Type::String)],
+        nodes: Vec::new(),
+    }
+}
+
+impl Table {
+    /// Its columns.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// For each record those that `parts` makes of one of its columns; their columns take the place of all others.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there or no text.
+    pub fn flat_map(&self, parts: &Parts) -> Result<Self> {
+        let at = find(&self.columns, &parts.column)?;
+        let kind = self.columns[at].kind;
+        if !kind.is_bytes() {
+            return Err(wrong(format!(
+                "{} is of type {}",
+                parts.column,
+                kind.name()
+            )));
+        }
+        if let Some(cause) = parts.wrong() {
+            return Err(wrong(cause.to_owned()));
+        }
+        let step = Step::Parts {
+            at,
+            parts: parts.clone(),
+        };
+        self.then(parts.name(), NodeKind::Step(step), parts.made.clone())
+    }
+
+    /// The records for which `function` answers true, of the values of `columns`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn filter(&self, columns: &[&str], function: FilterFn) -> Result<Self> {
+        let at = self.find_all(columns)?;
+        let step = Step::Filter { at, function };
+        self.then("filter".into(), NodeKind::Step(step), self.columns.clone())
+    }
+
+    /// For each record those that `function` makes of the values of `columns`, of the columns `made`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn each(&self, columns: &[&str], made: Vec<Column>, function: EachFn) -> Result<Self> {
+        let at = self.find_all(columns)?;
+        let kinds = made.iter().map(|column| column.kind).collect();
+        let step = Step::Each {
+            at,
+            made: kinds,
+            function,
+        };
+        self.then("each".into(), NodeKind::Step(step), made)
+    }
+
+    /// Only `columns`, in this order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn select(&self, columns: &[&str]) -> Result<Self> {
+        let at = self.find_all(columns)?;
+        let made = at.iter().map(|&at| self.columns[at].clone()).collect();
+        let name = format!("select {}", columns.join(", "));
+        self.then(name, NodeKind::Step(Step::Select(at)), made)
+    }
+
+    /// The records in the order of some columns, those that are equal there in the order they had.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn sort(&self, by: &[By<'_>]) -> Result<Self> {
+        let key = self.find_key(by)?;
+        let name = format!("sort by {}", by_words(by));
+        self.bring(
+            name,
+            Shuffle::sort(&self.columns, &key),
+            self.columns.clone(),
+        )
+    }
+
+    /// The first `count` records in the order of some columns, and of those that are equal there, of all others upwards.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn top(&self, count: u64, by: &[By<'_>]) -> Result<Self> {
+        let key = self.find_key(by)?;
+        let name = format!("top {count} by {}", by_words(by));
+        let shuffle = Shuffle::top(&self.columns, count, &key);
+        self.bring(name, shuffle, self.columns.clone())
+    }
+
+    /// Groups of the records that are equal in `columns`, in no order that means anything.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn group_by(&self, columns: &[&str]) -> Result<Groups> {
+        Ok(Groups {
+            by: self.find_all(columns)?,
+            table: self.clone(),
+        })
+    }
+
+    /// Each different record once, in no order that means anything.
+    ///
+    /// # Errors
+    /// As [`Table::group_by`].
+    pub fn distinct(&self) -> Result<Self> {
+        let by: Vec<usize> = (0..self.columns.len()).collect();
+        let shuffle = Shuffle::group(&self.columns, &by, Vec::new());
+        self.bring("distinct".into(), shuffle, self.columns.clone())
+    }
+
+    /// The pipeline that writes the table to the file `path`, compressed as the end of its name says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for columns that the form cannot hold.
+    pub fn write(&self, path: impl Into<PathBuf>, form: Form) -> Result<Pipeline> {
+        if let Some(cause) = form.wrong(&self.columns) {
+            return Err(wrong(cause));
+        }
+        Ok(Pipeline {
+            table: self.clone(),
+            path: path.into(),
+            form,
+        })
+    }
+
+    fn then(&self, name: String, kind: NodeKind, columns: Vec<Column>) -> Result<Self> {
+        for (number, column) in columns.iter().enumerate() {
+            if columns[..number]
+                .iter()
+                .any(|other| other.name == column.name)
+            {
+                return Err(wrong(format!("two columns are called {}", column.name)));
+            }
+        }
+        let mut nodes = self.nodes.clone();
+        nodes.push(Node { name, kind });
+        Ok(Self {
+            inputs: Arc::clone(&self.inputs),
+            columns,
+            nodes,
+        })
+    }
+
+    fn bring(&self, name: String, shuffle: Shuffle, columns: Vec<Column>) -> Result<Self> {
+        self.then(name, NodeKind::Shuffle(Arc::new(shuffle)), columns)
+    }
+
+    fn find_all(&self, names: &[&str]) -> Result<Vec<usize>> {
+        if names.is_empty() {
+            return Err(wrong("no column is named".to_owned()));
+        }
+        names.iter().map(|name| find(&self.columns, name)).collect()
+    }
+
+    fn find_key(&self, by: &[By<'_>]) -> Result<Vec<(usize, bool)>> {
+        let names: Vec<&str> = by.iter().map(|&(name, _)| name).collect();
+        let found = self.find_all(&names)?;
+        let directions = by.iter().map(|&(_, descending)| descending);
+        Ok(found.into_iter().zip(directions).collect())
+    }
+}
+
+/// Records in groups.
+pub struct Groups {
+    table: Table,
+    by: Vec<usize>,
+}
+
+impl Groups {
+    /// A record for each group: its columns, then what `aggregates` make of it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there, or no number where one is needed.
+    pub fn agg(&self, aggregates: &[Aggregate]) -> Result<Table> {
+        let (mut computed, mut columns) = (Vec::new(), self.columns());
+        for aggregate in aggregates {
+            let (one, column) = aggregate.find(&self.table.columns)?;
+            computed.push(one);
+            columns.push(column);
+        }
+        let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
+        self.table.bring(self.name(), shuffle, columns)
+    }
+
+    /// What `make`'s function makes of each group, which it sees record by record in the order of the input, of the
+    /// columns `made`.
+    ///
+    /// # Errors
+    /// As [`Groups::agg`].
+    pub fn apply(&self, made: Vec<Column>, make: MakeGroupFn) -> Result<Table> {
+        let shuffle = Shuffle::apply(&self.table.columns, &self.by, make, &made);
+        self.table.bring(self.name(), shuffle, made)
+    }
+
+    /// A record for each group: its first one, to which `function` has added all others one after the other, in the order
+    /// of the input. The values that it changes must stay of their columns' types.
+    ///
+    /// # Errors
+    /// As [`Groups::agg`].
+    pub fn reduce(
+        &self,
+        function: impl Fn(&mut [Owned], &[Value<'_>]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Table> {
+        let function = Arc::new(function);
+        let make: MakeGroupFn = Arc::new(move || {
+            let function = Arc::clone(&function);
+            let mut sum: Vec<Owned> = Vec::new();
+            Box::new(move |record, out| match record {
+                Some(record) if sum.is_empty() => {
+                    sum.extend(record.iter().map(|&value| Owned::new(value)));
+                    Ok(())
+                }
+                Some(record) => function(&mut sum, record),
+                None => {
+                    let sum = std::mem::take(&mut sum);
+                    out(&sum.iter().map(Owned::value).collect::<Vec<_>>())
+                }
+            })
+        });
+        self.apply(self.table.columns.clone(), make)
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let column = |&at: &usize| self.table.columns[at].clone();
+        self.by.iter().map(column).collect()
+    }
+
+    fn name(&self) -> String {
+        let names: Vec<String> = self
+            .columns()
+            .into_iter()
+            .map(|column| column.name)
+            .collect();
+        format!("group by {}", names.join(", "))
+    }
+}
+
+/// What is to be done, from files to a file.
+#[derive(Clone)]
+pub struct Pipeline {
+    table: Table,
+    path: PathBuf,
+    form: Form,
+}
+
+/// What a pipeline may use.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// The most memory, in bytes; `None` is half of what is available.
+    pub memory_bytes: Option<u64>,
+    /// The folders for temporary files; none is as for a job.
+    pub temps: Vec<PathBuf>,
+    /// Threads that compute; `None` is one per core.
+    pub threads: Option<usize>,
+    /// What is done around the functions that lie in front of the first verb that brings records together, once for
+    /// many records; `None` is nothing.
+    pub around: Option<Around>,
+    /// Sizes that tests shrink.
+    pub tuning: Tuning,
+}
+
+/// Which of `columns` is called `name`.
+fn find(columns: &[Column], name: &str) -> Result<usize> {
+    let found = columns.iter().position(|column| column.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        wrong(format!(
+            "there is no column {name}, only {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn wrong(cause: String) -> Error {
+    Error::new(ErrorKind::Usage, "building the pipeline", cause)
+}
+
+fn by_words(by: &[By<'_>]) -> String {
+    let word = |&(name, descending): &By<'_>| match descending {
+        true => format!("{name} downwards"),
+        false => name.to_owned(),
+    };
+    by.iter().map(word).collect::<Vec<_>>().join(", ")
+}

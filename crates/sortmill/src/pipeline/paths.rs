@@ -1,0 +1,157 @@
+//! Names of inputs: patterns become the files that match them, in the order of their names.
+//!
+//! `*` is any text within a name, `?` a character of it, `**` as a whole name any number of folders. Names that begin with a dot
+//! match only what begins with one, as shells have it. A path without any of these is itself, whatever it is.
+
+use std::path::{Path, PathBuf};
+
+use sortmill_io::Os;
+use sortmill_io::os::Kind;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The files that `patterns` mean, those of each in the order of their names.
+///
+/// # Errors
+/// [`ErrorKind::Input`] for a pattern that no file matches, and for folders that cannot be read.
+pub fn expand(os: &dyn Os, patterns: &[String]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for pattern in patterns {
+        if !is_pattern(pattern) {
+            all.push(PathBuf::from(pattern));
+            continue;
+        }
+        let mut names: Vec<&str> = pattern.split('/').filter(|name| !name.is_empty()).collect();
+        let start = if pattern.starts_with('/') { "/" } else { "" };
+        let plain = names.iter().take_while(|name| !is_pattern(name)).count();
+        let rest = names.split_off(plain);
+        let mut start = PathBuf::from(start);
+        start.extend(&names);
+        let mut found = Vec::new();
+        walk(os, &start, &rest, &mut Vec::new(), &mut found)?;
+        found.sort_unstable();
+        found.dedup();
+        if found.is_empty() {
+            let error = Error::new(ErrorKind::Input, "looking for inputs", "no file matches");
+            return Err(error.at(Path::new(pattern)));
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?'])
+}
+
+/// Adds what lies in `folder` and matches `names`. `above` are the folders on the way there, so that none is entered in
+/// itself.
+fn walk(
+    os: &dyn Os,
+    folder: &Path,
+    names: &[&str],
+    above: &mut Vec<(u64, u64)>,
+    found: &mut Vec<PathBuf>,
+) -> Result<()> {
+    let Some((name, rest)) = names.split_first() else {
+        return Ok(());
+    };
+    if *name == "**" {
+        let rest = if rest.is_empty() { &["*"][..] } else { rest };
+        walk(os, folder, rest, above, found)?;
+    }
+    let here = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let failed = |error: std::io::Error| {
+        Error::io("looking for inputs", here, &error).kind(ErrorKind::Input)
+    };
+    let entries = match os.list_dir(here) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(failed)?,
+    };
+    above.push(os.meta_at(here).map_err(failed)?.identity);
+    for entry in entries {
+        let is_hidden = entry.starts_with('.') && !name.starts_with('.');
+        if is_hidden || (*name != "**" && !matches(name.as_bytes(), entry.as_bytes())) {
+            continue;
+        }
+        let path = folder.join(&entry);
+        // A link that leads nowhere, or a file that has just gone.
+        let Ok(meta) = os.meta_at(&path) else {
+            continue;
+        };
+        let enters = meta.kind == Kind::Directory && !above.contains(&meta.identity);
+        match *name {
+            "**" if enters => walk(os, &path, names, above, found)?,
+            "**" => {}
+            _ if rest.is_empty() && meta.kind == Kind::Regular => found.push(path),
+            _ if enters => walk(os, &path, rest, above, found)?,
+            _ => {}
+        }
+    }
+    above.pop();
+    Ok(())
+}
+
+/// Whether a name matches a pattern of `*` and `?`.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // Where the last star is, and how much of the name it has taken.
+    let mut star = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, from));
+                at += 1;
+                continue;
+            }
+            Some(b'?') => {
+                let length = std::str::from_utf8(&name[from..])
+                    .ok()
+                    .and_then(|rest| rest.chars().next())
+                    .map_or(1, char::len_utf8);
+                (at, from) = (at + 1, from + length);
+                continue;
+            }
+            Some(&byte) if byte == name[from] => {
+                (at, from) = (at + 1, from + 1);
+                continue;
+            }
+            _ => {}
+        }
+        let Some((begun, taken)) = star else {
+            return false;
+        };
+        star = Some((begun, taken + 1));
+        (at, from) = (begun + 1, taken + 1);
+    }
+    pattern[at..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn names_match_patterns() {
+        for (pattern, name, wanted) in [
+            ("*.txt", "a.txt", true),
+            ("*.txt", ".txt", true),
+            ("*.txt", "a.txt.gz", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("?.gz", "ä.gz", true),
+            ("??.gz", "a.gz", false),
+            ("*", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(
+                matches(pattern.as_bytes(), name.as_bytes()),
+                wanted,
+                "{pattern} {name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! What brings records together: each becomes a pair, pairs are sorted by their keys, and become records again.
+//!
+//! ```text
+//! record --> Feed: key and value --> the engine: partition, spill, sort --> Drain: record, group by group
+//!            (in the mapper, or in the reducer of the phase before)         (in the reducer)
+//! ```
+//!
+//! | asked | key | value |
+//! |---|---|---|
+//! | keep | nothing: places decide | all columns |
+//! | sort | the columns it is by | the other columns, and floats |
+//! | top | those, then all others upwards | floats |
+//! | group | a hash of the columns, the columns | the aggregates' states |
+//! | apply | a hash of the columns, the columns | the other columns, and floats |
+
+use std::collections::BinaryHeap;
+
+use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::{AtomicU64, Ordering};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::aggregate::{Computed, State};
+use super::column::{Column, Type, Value, corrupt, row};
+use super::combine::{HASH_BYTES, PairSink, Table, hashed};
+use super::key::{self, KeyColumn, Values, tells};
+use super::verbs::Sink;
+use crate::error::Result;
+use crate::order::KV_HEADER_BYTES;
+
+/// Takes the records of one group after the other, `None` after a group's last; hands what comes out to its second
+/// argument. It sees the columns of the table in their order.
+pub type GroupFn = Box<dyn FnMut(Option<&[Value<'_>]>, Sink<'_>) -> Result<()> + Send>;
+
+/// Makes the function of the groups of one partition.
+pub type MakeGroupFn = Arc<dyn Fn() -> GroupFn + Send + Sync>;
+
+/// How records are brought together.
+pub(super) struct Shuffle {
+    how: How,
+    key: Vec<KeyColumn>,
+    /// Columns that the key does not tell.
+    rest: Vec<usize>,
+    /// What each column of a record is: of the table that goes in.
+    columns: Vec<Type>,
+    /// For each column, which part of the key tells it, or else which of the rest.
+    told: Vec<Told>,
+}
+
+enum How {
+    Keep,
+    Sort,
+    Top(u64),
+    Group(Vec<Computed>),
+    Apply(MakeGroupFn, Vec<Type>),
+}
+
+#[derive(Clone, Copy)]
+enum Told {
+    Key(usize),
+    Rest(usize),
+}
+
+impl Shuffle {
+    fn new(table: &[Column], key: &[(usize, bool)], how: How) -> Self {
+        let key = key::key_columns(table, key);
+        let mut rest = Vec::new();
+        let mut tell = |at: usize| {
+            let part = key.iter().position(|part| part.at == at && tells(part));
+            part.map_or_else(
+                || {
+                    rest.push(at);
+                    Told::Rest(rest.len() - 1)
+                },
+                Told::Key,
+            )
+        };
+        let told = (0..table.len()).map(&mut tell).collect();
+        Self {
+            how,
+            key,
+            rest,
+            columns: table.iter().map(|column| column.kind).collect(),
+            told,
+        }
+    }
+
+    pub fn keep(table: &[Column]) -> Self {
+        Self::new(table, &[], How::Keep)
+    }
+
+    pub fn sort(table: &[Column], by: &[(usize, bool)]) -> Self {
+        Self::new(table, by, How::Sort)
+    }
+
+    pub fn top(table: &[Column], count: u64, by: &[(usize, bool)]) -> Self {
+        let mut all = by.to_vec();
+        let others = (0..table.len()).filter(|&at| by.iter().all(|&(by, _)| by != at));
+        all.extend(others.map(|at| (at, false)));
+        Self::new(table, &all, How::Top(count))
+    }
+
+    pub fn group(table: &[Column], by: &[usize], aggregates: Vec<Computed>) -> Self {
+        let by: Vec<_> = by.iter().map(|&at| (at, false)).collect();
+        Self::new(table, &by, How::Group(aggregates))
+    }
+
+    pub fn apply(table: &[Column], by: &[usize], make: MakeGroupFn, made: &[Column]) -> Self {
+        let by: Vec<_> = by.iter().map(|&at| (at, false)).collect();
+        let made = made.iter().map(|column| column.kind).collect();
+        Self::new(table, &by, How::Apply(make, made))
+    }
+
+    /// Whether records of one key must meet, and are ordered by a hash of it.
+    pub fn groups(&self) -> bool {
+        matches!(self.how, How::Group(_) | How::Apply(..))
+    }
+
+    /// Whether its feed keeps records between others.
+    pub fn combines(&self) -> bool {
+        match &self.how {
+            How::Group(aggregates) => aggregates.iter().all(Computed::combines),
+            How::Top(_) => true,
+            How::Keep | How::Sort | How::Apply(..) => false,
+        }
+    }
+}
+
+/// Makes pairs of records.
+pub(super) struct Feed {
+    shuffle: Arc<Shuffle>,
+    key: Vec<u8>,
+    whole: Vec<u8>,
+    value: Vec<u8>,
+    table: Option<Table>,
+    /// The least pairs that have come, the greatest of them first; of how many bytes, and how many there may be.
+    least: BinaryHeap<(Vec<u8>, Vec<u8>)>,
+    least_bytes: u64,
+    state_bytes: u64,
+}
+
+impl Feed {
+    /// One that keeps at most `state_bytes` bytes of records.
+    pub fn new(shuffle: &Arc<Shuffle>, state_bytes: u64) -> Self {
+        let table = match &shuffle.how {
+            How::Group(aggregates) => Some(Table::new(aggregates, state_bytes)),
+            _ => None,
+        };
+        Self {
+            shuffle: Arc::clone(shuffle),
+            key: Vec::new(),
+            whole: Vec::new(),
+            value: Vec::new(),
+            table,
+            least: BinaryHeap::new(),
+            least_bytes: 0,
+            state_bytes,
+        }
+    }
+
+    /// Takes a record.
+    pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
+        let shuffle = &*self.shuffle;
+        if let (Some(at), Some(table)) = (key::is_value(&shuffle.key), &mut self.table) {
+            return table.add(record[at].bytes(), record, pairs);
+        }
+        self.key.clear();
+        key::write(&shuffle.key, record, &mut self.key);
+        if let Some(table) = &mut self.table {
+            return table.add(&self.key, record, pairs);
+        }
+        self.value.clear();
+        for &at in &shuffle.rest {
+            record[at].write(&mut self.value);
+        }
+        match shuffle.how {
+            How::Top(count) => self.add_least(count, pairs),
+            How::Apply(..) => {
+                hashed(xxh3_64(&self.key), &self.key, &mut self.whole);
+                pairs(&self.whole, &self.value);
+            }
+            How::Keep | How::Sort | How::Group(_) => pairs(&self.key, &self.value),
+        }
+    }
+
+    /// Keeps the pair if it is among the least; the one that it takes the place of comes to no output.
+    fn add_least(&mut self, count: u64, pairs: PairSink<'_>) {
+        const PAIR_BYTES: u64 = 64;
+        let is_full = self.least.len() as u64 >= count;
+        if is_full && self.least.peek().is_none_or(|(key, _)| *key <= self.key) {
+            return;
+        }
+        let bytes = |key: &[u8], value: &[u8]| PAIR_BYTES + (key.len() + value.len()) as u64;
+        self.least_bytes += bytes(&self.key, &self.value);
+        self.least.push((self.key.clone(), self.value.clone()));
+        if is_full && let Some((key, value)) = self.least.pop() {
+            self.least_bytes -= bytes(&key, &value);
+        }
+        if self.least_bytes > self.state_bytes / 2 {
+            self.end(pairs);
+        }
+    }
+
+    /// Hands on what it has kept.
+    pub fn end(&mut self, pairs: PairSink<'_>) {
+        if let Some(table) = &mut self.table {
+            table.end(pairs);
+        }
+        for (key, value) in self.least.drain() {
+            pairs(&key, &value);
+        }
+        self.least_bytes = 0;
+    }
+}
+
+/// Makes records of sorted pairs.
+pub(super) struct Drain {
+    shuffle: Arc<Shuffle>,
+    /// How many records are still wanted, by all partitions together.
+    left: Arc<AtomicU64>,
+    /// The key of the group that is open, if one is.
+    group: Vec<u8>,
+    is_open: bool,
+    values: Values,
+    states: Vec<State>,
+    function: Option<GroupFn>,
+}
+
+impl Drain {
+    /// That of one partition; `left` is of all, and at first as [`Drain::wanted`] says.
+    pub fn new(shuffle: &Arc<Shuffle>, left: &Arc<AtomicU64>) -> Self {
+        Self {
+            shuffle: Arc::clone(shuffle),
+            left: Arc::clone(left),
+            group: Vec::new(),
+            is_open: false,
+            values: Values::default(),
+            states: Vec::new(),
+            function: match &shuffle.how {
+                How::Apply(make, _) => Some(make()),
+                _ => None,
+            },
+        }
+    }
+
+    /// How many records come out at most.
+    pub fn wanted(shuffle: &Shuffle) -> u64 {
+        match shuffle.how {
+            How::Top(count) => count,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Takes the next pair.
+    pub fn add(&mut self, pair: &[u8], sink: Sink<'_>) -> Result<()> {
+        let (key, value) = halves(pair).ok_or_else(corrupt)?;
+        if !self.shuffle.groups() {
+            return self.single(key, value, sink);
+        }
+        if !self.is_open || self.group != key {
+            self.end(sink)?;
+            let columns = key.get(HASH_BYTES..).ok_or_else(corrupt)?;
+            self.values
+                .read(&self.shuffle.key, columns)
+                .ok_or_else(corrupt)?;
+            self.group.clear();
+            self.group.extend_from_slice(key);
+            self.is_open = true;
+            if let How::Group(aggregates) = &self.shuffle.how {
+                self.states.clear();
+                self.states.extend(aggregates.iter().map(Computed::begin));
+            }
+        }
+        match &self.shuffle.how {
+            How::Group(aggregates) => {
+                let mut rest = value;
+                for (aggregate, state) in aggregates.iter().zip(&mut self.states) {
+                    aggregate.merge(state, &mut rest).ok_or_else(corrupt)?;
+                }
+                if rest.is_empty() {
+                    Ok(())
+                } else {
+                    Err(corrupt())
+                }
+            }
+            How::Apply(_, made) => {
+                let function = self.function.as_mut().expect("it was made");
+                let mut checked = |values: &[Value<'_>]| put(values, made, sink);
+                record(&self.shuffle, &self.values, value, |record| {
+                    function(Some(record), &mut checked)
+                })
+            }
+            How::Keep | How::Sort | How::Top(_) => unreachable!("they have no groups"),
+        }
+    }
+
+    fn single(&mut self, key: &[u8], value: &[u8], sink: Sink<'_>) -> Result<()> {
+        if let How::Top(_) = self.shuffle.how {
+            // Partitions come in turn, so nobody else asks meanwhile.
+            let left = self.left.load(Ordering::SeqCst);
+            if left == 0 {
+                return Ok(());
+            }
+            self.left.store(left - 1, Ordering::SeqCst);
+        }
+        self.values
+            .read(&self.shuffle.key, key)
+            .ok_or_else(corrupt)?;
+        record(&self.shuffle, &self.values, value, sink)
+    }
+
+    /// Ends the group that is open, if one is.
+    pub fn end(&mut self, sink: Sink<'_>) -> Result<()> {
+        if !std::mem::take(&mut self.is_open) {
+            return Ok(());
+        }
+        match &self.shuffle.how {
+            How::Group(aggregates) => {
+                let keys = self.shuffle.key.len();
+                let get = |number: usize| match number.checked_sub(keys) {
+                    None => Ok(self.values.get(number)),
+                    Some(number) => aggregates[number].value(&self.states[number]),
+                };
+                row(keys + aggregates.len(), get, sink)
+            }
+            How::Apply(_, made) => {
+                let function = self.function.as_mut().expect("it was made");
+                function(None, &mut |values| put(values, made, sink))
+            }
+            How::Keep | How::Sort | How::Top(_) => Ok(()),
+        }
+    }
+}
+
+/// Hands on what a function made, if that is of the types it should be.
+fn put(values: &[Value<'_>], made: &[Type], sink: Sink<'_>) -> Result<()> {
+    super::verbs::check_values(values, made)?;
+    sink(values)
+}
+
+/// The record that key and value make, in the order of the table's columns.
+fn record(
+    shuffle: &Shuffle,
+    key: &Values,
+    value: &[u8],
+    sink: impl FnOnce(&[Value<'_>]) -> Result<()>,
+) -> Result<()> {
+    let mut from = value;
+    let kinds = &shuffle.columns;
+    let read = |number: usize| {
+        let value = Value::read(kinds[shuffle.rest[number]], &mut from);
+        value.ok_or_else(corrupt)
+    };
+    let told = &shuffle.told;
+    row(shuffle.rest.len(), read, |rest| {
+        let get = |at: usize| match told[at] {
+            Told::Key(part) => Ok(key.get(part)),
+            Told::Rest(number) => Ok(rest[number]),
+        };
+        row(told.len(), get, sink)
+    })
+}
+
+/// Key and value of a pair.
+fn halves(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = u32::from_le_bytes(pair.get(..4)?.try_into().expect("four bytes"));
+    pair.get(KV_HEADER_BYTES..)?
+        .split_at_checked(length as usize)
+}

@@ -1,0 +1,408 @@
+//! What is done to one record after the other: verbs that need no other record.
+//!
+//! In comes a record, as a row of values; out go any number of records to whoever is next. Each worker has steps of its
+//! own, with their scratch space. Text is cut where it lies and copied only where letters change.
+
+use sortmill_io::sync::Arc;
+
+use super::column::{Column, Type, Value, row};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Takes one record after the other.
+pub type Sink<'s> = &'s mut dyn FnMut(&[Value<'_>]) -> Result<()>;
+
+/// Whether a record is kept, by the values of the columns it was asked for.
+pub type FilterFn = Arc<dyn Fn(&[Value<'_>]) -> Result<bool> + Send + Sync>;
+
+/// A function of the values of the columns it was asked for, which hands any number of records to its second argument.
+pub type EachFn = Arc<dyn Fn(&[Value<'_>], Sink<'_>) -> Result<()> + Send + Sync>;
+
+/// A built-in function from one column to a record for each part of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parts {
+    /// The column that is cut.
+    pub column: String,
+    /// What the columns are called that come out.
+    pub made: Vec<Column>,
+    how: How,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum How {
+    Words { lower: bool },
+    Ngrams { count: usize, lower: bool },
+    Split { by: Vec<u8> },
+    Fields { by: Vec<u8> },
+}
+
+fn parts(column: impl Into<String>, made: &str, how: How) -> Parts {
+    Parts {
+        column: column.into(),
+        made: vec![Column::new(made, Type::String)],
+        how,
+    }
+}
+
+/// Each word of `column`, as the column `word`: letters and digits of any script (Unicode: alphabetic or numeric), as many
+/// as stand together. Whatever is no UTF-8 stands between words.
+pub fn words(column: impl Into<String>) -> Parts {
+    parts(column, "word", How::Words { lower: false })
+}
+
+/// Each row of `count` words of `column` that follow one another, with spaces between, as the column `ngram`.
+pub fn ngrams(column: impl Into<String>, count: usize) -> Parts {
+    parts(
+        column,
+        "ngram",
+        How::Ngrams {
+            count,
+            lower: false,
+        },
+    )
+}
+
+/// What stands between the places where `by` is in `column`, as the column `part`; empty parts too.
+pub fn split(column: impl Into<String>, by: impl Into<Vec<u8>>) -> Parts {
+    parts(column, "part", How::Split { by: by.into() })
+}
+
+/// One record of what stands between the places where `by` is in `column`: as many columns as `made`, each read as what
+/// its type says. A record with more or fewer parts, or one that is no such value, is bad input.
+pub fn fields(column: impl Into<String>, by: impl Into<Vec<u8>>, made: Vec<Column>) -> Parts {
+    Parts {
+        column: column.into(),
+        made,
+        how: How::Fields { by: by.into() },
+    }
+}
+
+impl Parts {
+    /// With words in lower case (Unicode, of each word by itself); of others the same.
+    #[must_use]
+    pub fn lower(mut self) -> Self {
+        if let How::Words { lower } | How::Ngrams { lower, .. } = &mut self.how {
+            *lower = true;
+        }
+        self
+    }
+
+    /// With another name for the one column that comes out.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        if let [only] = &mut self.made[..] {
+            name.clone_into(&mut only.name);
+        }
+        self
+    }
+
+    /// Why it cannot be done, if it cannot.
+    pub(super) fn wrong(&self) -> Option<&'static str> {
+        match &self.how {
+            How::Ngrams { count: 0, .. } => Some("an n-gram has at least one word"),
+            How::Split { by } | How::Fields { by } if by.is_empty() => {
+                Some("what parts are cut at has at least one byte")
+            }
+            _ if self.made.is_empty() => Some("at least one column comes out"),
+            _ => None,
+        }
+    }
+
+    /// Its name, for people.
+    pub(super) fn name(&self) -> String {
+        let name = match &self.how {
+            How::Words { .. } => "words".to_owned(),
+            How::Ngrams { count, .. } => format!("{count}-grams"),
+            How::Split { .. } => "split".to_owned(),
+            How::Fields { .. } => "fields".to_owned(),
+        };
+        format!("{name} of {}", self.column)
+    }
+}
+
+/// A step, and where its columns are.
+#[derive(Clone)]
+pub(super) enum Step {
+    Parts {
+        at: usize,
+        parts: Parts,
+    },
+    Filter {
+        at: Vec<usize>,
+        function: FilterFn,
+    },
+    Select(Vec<usize>),
+    Each {
+        at: Vec<usize>,
+        made: Vec<Type>,
+        function: EachFn,
+    },
+}
+
+/// Steps with the scratch space of one worker.
+pub(super) struct Steps {
+    steps: Vec<(Step, Scratch)>,
+}
+
+#[derive(Default)]
+struct Scratch {
+    text: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+impl Steps {
+    pub fn new(steps: &[Step]) -> Self {
+        let with_scratch = |step: &Step| (step.clone(), Scratch::default());
+        Self {
+            steps: steps.iter().map(with_scratch).collect(),
+        }
+    }
+
+    /// Hands what becomes of `record` to `sink`.
+    pub fn go(&mut self, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
+        go(&mut self.steps, record, sink)
+    }
+}
+
+fn go(steps: &mut [(Step, Scratch)], record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
+    let Some(((step, scratch), rest)) = steps.split_first_mut() else {
+        return sink(record);
+    };
+    let next: Sink<'_> = match rest.is_empty() {
+        true => sink,
+        false => &mut |made: &[Value<'_>]| go(rest, made, sink),
+    };
+    match step {
+        Step::Parts { at, parts } => cut(parts, record[*at].bytes(), scratch, next),
+        Step::Filter { at, function } => {
+            match row(
+                at.len(),
+                |number| Ok(record[at[number]]),
+                |values| function(values),
+            )? {
+                true => next(record),
+                false => Ok(()),
+            }
+        }
+        Step::Select(at) => row(at.len(), |number| Ok(record[at[number]]), next),
+        Step::Each { at, made, function } => row(
+            at.len(),
+            |number| Ok(record[at[number]]),
+            |values| {
+                function(values, &mut |values| {
+                    check_values(values, made)?;
+                    next(values)
+                })
+            },
+        ),
+    }
+}
+
+/// Refuses what a function made if it is not of the types `made`.
+pub(super) fn check_values(values: &[Value<'_>], made: &[Type]) -> Result<()> {
+    let are_right = values.iter().zip(made).all(|(value, &kind)| value.is(kind));
+    if are_right && values.len() == made.len() {
+        return Ok(());
+    }
+    let wanted: Vec<&str> = made.iter().map(|kind| kind.name()).collect();
+    let cause = format!("it made {values:?}, which is not ({})", wanted.join(", "));
+    Err(Error::new(ErrorKind::Function, "calling a function", cause))
+}
+
+fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Result<()> {
+    match &parts.how {
+        How::Words { lower: true } if text.is_ascii() => {
+            scratch.text.clear();
+            scratch.text.extend_from_slice(text);
+            scratch.text.make_ascii_lowercase();
+            each_word(&scratch.text, |word| next(&[Value::Bytes(word)]))
+        }
+        How::Words { lower } => each_word(text, |word| {
+            next(&[Value::Bytes(lowered(word, *lower, &mut scratch.text))])
+        }),
+        How::Ngrams { count, lower } => {
+            let Scratch { text: row, starts } = scratch;
+            row.clear();
+            starts.clear();
+            let mut one = Vec::new();
+            each_word(text, |word| {
+                starts.push(row.len());
+                row.extend_from_slice(lowered(word, *lower, &mut one));
+                row.push(b' ');
+                Ok(())
+            })?;
+            starts.push(row.len());
+            let mut ranges = starts.windows(count + 1);
+            ranges.try_for_each(|of| next(&[Value::Bytes(&row[of[0]..of[*count] - 1])]))
+        }
+        How::Split { by } => each_part(text, by, |part| next(&[Value::Bytes(part)])),
+        How::Fields { by } => {
+            let mut values = Vec::with_capacity(parts.made.len());
+            let mut found = 0;
+            each_part(text, by, |part| {
+                if let Some(column) = parts.made.get(found) {
+                    values.push(column.kind.parse(part).map_err(|mut error| {
+                        error.cause = format!("column {}: {}", column.name, error.cause);
+                        error
+                    })?);
+                }
+                found += 1;
+                Ok(())
+            })?;
+            if found != parts.made.len() {
+                let wanted = parts.made.len();
+                let cause = format!("it has {found} fields where {wanted} are expected");
+                return Err(Error::new(ErrorKind::Input, "reading fields", cause));
+            }
+            next(&values)
+        }
+    }
+}
+
+fn each_part<'a>(
+    text: &'a [u8],
+    by: &[u8],
+    mut see: impl FnMut(&'a [u8]) -> Result<()>,
+) -> Result<()> {
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(text, by) {
+        see(&text[from..at])?;
+        from = at + by.len();
+    }
+    see(&text[from..])
+}
+
+/// Hands each word to `see`.
+fn each_word<'a>(text: &'a [u8], mut see: impl FnMut(&'a [u8]) -> Result<()>) -> Result<()> {
+    let (mut from, mut at) = (0, 0);
+    while at < text.len() {
+        let byte = text[at];
+        let (is_part, length) = match byte < 0x80 {
+            true => (byte.is_ascii_alphanumeric(), 1),
+            false => match first_char(&text[at..]) {
+                Some(char) => (char.is_alphanumeric(), char.len_utf8()),
+                None => (false, 1),
+            },
+        };
+        if !is_part {
+            if from < at {
+                see(&text[from..at])?;
+            }
+            from = at + length;
+        }
+        at += length;
+    }
+    match from < text.len() {
+        true => see(&text[from..]),
+        false => Ok(()),
+    }
+}
+
+/// The character that `bytes` begin with, if they do with one.
+fn first_char(bytes: &[u8]) -> Option<char> {
+    let head = &bytes[..bytes.len().min(4)];
+    let chunk = head.utf8_chunks().next()?;
+    chunk.valid().chars().next()
+}
+
+/// The word in lower case, if that is asked for.
+fn lowered<'t>(word: &'t [u8], lower: bool, text: &'t mut Vec<u8>) -> &'t [u8] {
+    if !lower {
+        return word;
+    }
+    text.clear();
+    let other = (!word.is_ascii()).then(|| std::str::from_utf8(word));
+    if let Some(Ok(letters)) = other {
+        text.extend_from_slice(letters.to_lowercase().as_bytes());
+    } else {
+        text.extend_from_slice(word);
+        text.make_ascii_lowercase();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(parts: &Parts, text: &str, wanted: &[&str]) {
+        assert!(parts.wrong().is_none());
+        let step = Step::Parts {
+            at: 0,
+            parts: parts.clone(),
+        };
+        let mut found = Vec::new();
+        let mut see = |values: &[Value<'_>]| {
+            let text = |value: &Value<'_>| match value {
+                Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                other => format!("{other:?}"),
+            };
+            found.push(values.iter().map(text).collect::<Vec<_>>().join("|"));
+            Ok(())
+        };
+        let record = [Value::Bytes(text.as_bytes())];
+        Steps::new(&[step]).go(&record, &mut see).unwrap();
+        assert_eq!(found, wanted, "{text:?}");
+    }
+
+    #[test]
+    fn words_are_letters_and_digits_of_any_script() {
+        check(
+            &words("line"),
+            "It's 2 O'Clock!",
+            &["It", "s", "2", "O", "Clock"],
+        );
+        check(
+            &words("line").lower(),
+            "ÄRGER in Straße,ΣΑΣ",
+            &["ärger", "in", "straße", "σας"],
+        );
+        check(&words("line"), "", &[]);
+        check(&words("line"), " - ", &[]);
+        check(&words("line"), "日本 x", &["日本", "x"]);
+        let step = Step::Parts {
+            at: 0,
+            parts: words("line"),
+        };
+        let mut found = Vec::new();
+        let record = [Value::Bytes(b"a\xffb\xc3")];
+        let mut see = |values: &[Value<'_>]| {
+            found.push(values[0].bytes().to_vec());
+            Ok(())
+        };
+        Steps::new(&[step]).go(&record, &mut see).unwrap();
+        assert_eq!(found, [b"a", b"b"]);
+    }
+
+    #[test]
+    fn ngrams_split_and_fields() {
+        check(
+            &ngrams("line", 2).lower(),
+            "One two, THREE",
+            &["one two", "two three"],
+        );
+        check(&ngrams("line", 1), "One two", &["One", "two"]);
+        check(&ngrams("line", 4), "One two three", &[]);
+        check(&split("line", ", "), "a, b,c, ", &["a", "b,c", ""]);
+        let columns = vec![Column::new("a", Type::String), Column::new("b", Type::F64)];
+        check(
+            &fields("line", "\t", columns.clone()),
+            "x\t 2.5",
+            &["x|F64(2.5)"],
+        );
+        for (text, cause) in [
+            ("x", "1 fields"),
+            ("x\t1\t2", "3 fields"),
+            ("x\ty", "column b"),
+        ] {
+            let step = Step::Parts {
+                at: 0,
+                parts: fields("line", "\t", columns.clone()),
+            };
+            let record = [Value::Bytes(text.as_bytes())];
+            let error = Steps::new(&[step])
+                .go(&record, &mut |_| Ok(()))
+                .unwrap_err();
+            assert!(error.cause.contains(cause), "{error}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A fault at every few operations of a pipeline of two phases: right output or a clean error, and nothing left, also of
+//! what lies between the phases.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sortmill::error::{Error, ErrorKind};
+use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
+use sortmill::pipeline::{Form, Pipeline, Settings, count, read_text, words};
+use sortmill::queue::Stop;
+
+use super::{Case, OLD, harmless, input, leftovers, seed, under_schedule};
+
+/// Words and how often they come, by word.
+fn pipeline() -> Pipeline {
+    let table = read_text(["/in"], 0)
+        .flat_map(&words("line").lower())
+        .unwrap();
+    let counts = table.group_by(&["word"]).unwrap();
+    let counts = counts.agg(&[count().named("n")]).unwrap();
+    let sorted = counts.sort(&[("word", true)]).unwrap();
+    sorted.write("/out", Form::Csv { header: true }).unwrap()
+}
+
+fn wanted(input: &[u8]) -> String {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for word in std::str::from_utf8(input).unwrap().split_whitespace() {
+        *counts.entry(word.to_owned()).or_default() += 1;
+    }
+    let lines = counts.iter().rev().map(|(word, n)| format!("{word},{n}\n"));
+    "word,n\n".to_owned() + &lines.collect::<String>()
+}
+
+struct Outcome {
+    result: Result<(), Error>,
+    output: Vec<u8>,
+    left: usize,
+    struck: Option<Struck>,
+    operations: u64,
+    temp_written: u64,
+}
+
+fn run(input: &Arc<Vec<u8>>, seed: u64, fault: Option<Fault>) -> Outcome {
+    let input = Arc::clone(input);
+    under_schedule(seed, move || {
+        let sim = Sim::new(seed);
+        sim.put_dir("/temp");
+        sim.put("/out", OLD);
+        sim.put("/in", &input);
+        sim.set_fault(fault);
+        let settings = Settings {
+            memory_bytes: Some(400 << 10),
+            temps: vec!["/temp".into()],
+            threads: Some(2),
+            tuning: Case::new(seed, 100).tuning,
+            ..Settings::default()
+        };
+        let result = pipeline().run(&settings, &sim, &Stop::new());
+        let written = |report: &sortmill::pipeline::PipelineReport| {
+            let phases = report.phases.iter();
+            phases.map(|phase| phase.report.bytes.temp_written).sum()
+        };
+        Outcome {
+            temp_written: result.as_ref().map_or(0, written),
+            result: result.map(|_| ()),
+            output: sim.get("/out").unwrap_or_default(),
+            left: leftovers(&sim).len(),
+            struck: sim.struck(),
+            operations: sim.operation_count(),
+        }
+    })
+}
+
+/// The outcome with one fault after the other, `step` operations apart.
+fn sweep(kind: FaultKind, step: usize, mut see: impl FnMut(&Outcome)) {
+    let seed = seed();
+    println!("SEED={seed}");
+    let input = Arc::new(input(seed, 250_000));
+    let wanted = wanted(&input);
+    let healthy = run(&input, seed, None);
+    assert!(healthy.result.is_ok(), "{:?}", healthy.result);
+    assert!(healthy.temp_written > 20_000, "{}", healthy.temp_written);
+    for at in (0..healthy.operations).step_by(step) {
+        let fault = Fault {
+            at,
+            for_good: false,
+            kind,
+        };
+        let outcome = run(&input, seed.wrapping_mul(1_000_003) + at, Some(fault));
+        let told = format!("{:?} {:?}", outcome.struck, outcome.result);
+        let operation = outcome
+            .struck
+            .as_ref()
+            .map_or("none", |struck| struck.operation);
+        match &outcome.result {
+            // What a device says of the input, or of the output, is believed.
+            Ok(()) if kind == FaultKind::Flip && !is_temporary(&outcome) => {}
+            Ok(()) => assert!(outcome.output == wanted.as_bytes(), "wrong output: {told}"),
+            Err(_) if operation == "sync_dir" => {}
+            Err(_) => assert!(outcome.output == OLD, "old output gone: {told}"),
+        }
+        if !operation.starts_with("remove") {
+            assert_eq!(outcome.left, 0, "something left: {told}");
+        }
+        see(&outcome);
+    }
+}
+
+#[test]
+fn faults_in_a_pipeline() {
+    sweep(FaultKind::Error(5), 3, |outcome| {
+        if let (Ok(()), Some(place)) = (&outcome.result, &outcome.struck) {
+            // The jobs of a pipeline look at its folder as they look at those of killed jobs.
+            let harmless = harmless(place) || place.path.ends_with("owner");
+            assert!(harmless, "{place:?} passed unnoticed");
+        }
+    });
+}
+
+/// Whether it struck what lies in the temporary folder.
+fn is_temporary(outcome: &Outcome) -> bool {
+    let struck = outcome.struck.as_ref();
+    struck.is_some_and(|struck| struck.path.starts_with("/temp"))
+}
+
+/// A bit that turns over in temporary data, between two phases too, is found before the output has its name.
+#[test]
+fn faults_that_alter_what_lies_between_phases() {
+    let mut found = 0;
+    sweep(FaultKind::Flip, 2, |outcome| {
+        if let (Err(error), true) = (&outcome.result, is_temporary(outcome)) {
+            let kinds = [ErrorKind::Corrupt, ErrorKind::Input, ErrorKind::Lost];
+            assert!(kinds.contains(&error.kind), "{error}");
+            let path = outcome
+                .struck
+                .as_ref()
+                .map(|struck| struck.path.display().to_string());
+            found += u32::from(path.is_some_and(|path| path.contains("between-")));
+        }
+    });
+    assert!(found > 5, "{found} found");
+}

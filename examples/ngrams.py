@@ -1,0 +1,19 @@
+"""Counts rows of N words and writes those that come at least twice, most frequent first: ngrams.py N TEXT... OUTPUT.csv"""
+
+import sys
+
+import sortmill as sm
+
+
+def main() -> None:
+    count, *texts, output = sys.argv[1:]
+    job = sm.Pipeline()
+    rows = job.read_text(texts).flat_map(sm.ngrams("line", int(count), lower=True))
+    counts = rows.group_by("ngram").agg(n=sm.count(), least=sm.min("ngram"))
+    often = counts.filter(lambda record: record["n"] > 1).select("ngram", "n")
+    often.sort(["n", "ngram"], descending=[True, False]).write_csv(output)
+    print(job.run(memory="512 MiB"))
+
+
+if __name__ == "__main__":
+    main()

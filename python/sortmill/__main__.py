@@ -1,0 +1,21 @@
+"""The command line: `python -m sortmill` is `sortmill`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from . import _sortmill
+from ._sort import NODE_WORDS
+
+
+def main() -> int:
+    """Does what the command line says, and answers its exit code."""
+    # The command has its own way with signals, and dies of a closed pipe as other programs do.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    return _sortmill.run_command(["sortmill", *sys.argv[1:]], NODE_WORDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""`sort`: what the command line can do, as a function."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+
+from . import _sortmill
+from ._pipeline import Path, _paths
+from ._report import Report
+
+NODE_WORDS = [sys.executable, "-m", "sortmill"]
+
+
+def sort(
+    inputs: Path | Sequence[Path],
+    output: Path,
+    *,
+    key: str | Sequence[str] = (),
+    memory: int | str | None = None,
+    temp: Path | Sequence[Path] | None = None,
+    **options: bool | int | str | os.PathLike[str] | Sequence[str],
+) -> Report:
+    """Sorts files into one, as `sortmill sort` does.
+
+    `inputs` may have `*`, `?` and `**`. `key` is a key as on the command line (`"-k2,2n"`, `"2,2n"` or, of fixed records,
+    `"0:10"`), or several. All other options have the names they have there, with `_` for `-`: `format="csv"`,
+    `by="city,-price:num"`, `unique=True`, `compress_output="zst"`.
+    """
+    said = ["--output", os.fspath(output)]
+    for one in [key] if isinstance(key, str) else key:
+        said += shlex.split(one) if one.startswith("-") else ["--key", one]
+    if memory is not None:
+        said += ["--memory", str(memory)]
+    for folder in _paths(temp):
+        said += ["--temp", folder]
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            said += [option] if value else []
+        elif isinstance(value, (str, int, os.PathLike)):
+            said += [option, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+        else:
+            for one in value:
+                said += [option, one]
+    files = [os.fspath(path) for path in _sortmill.expand(_paths(inputs))]
+    return Report(*_sortmill.sort([*said, "--", *files], NODE_WORDS))

@@ -1,0 +1,102 @@
+"""What verbs take: built-in functions of a column, and aggregates of a group. Data, nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ._errors import UsageError
+
+_TYPES: dict[object, str] = {
+    str: "string",
+    bytes: "binary",
+    int: "i64",
+    float: "f64",
+    bool: "bool",
+}
+_NAMES = frozenset([*_TYPES.values(), "u64"])
+
+ColumnType = type[str] | type[bytes] | type[int] | type[float] | type[bool] | str
+"""A column's type: `str`, `bytes`, `int` (64 bits, signed), `float`, `bool`, or a name, of which `"u64"` has no type."""
+
+
+def columns_of(columns: Mapping[str, ColumnType]) -> list[tuple[str, str]]:
+    """Names and names of types."""
+    made = []
+    for name, kind in columns.items():
+        known = _TYPES.get(kind) or (kind if kind in _NAMES else None)
+        if not isinstance(known, str):
+            raise UsageError(f"column {name}: {kind!r} is no type; try str, bytes, int, float, bool or 'u64'")
+        made.append((name, known))
+    return made
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A built-in function from one column to a record for each part of it."""
+
+    kind: str
+    column: str
+    name: str | None = None
+    lower: bool = False
+    count: int = 1
+    by: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+
+
+def words(column: str, *, lower: bool = False, name: str = "word") -> Parts:
+    """Each word: letters and digits of any script that stand together."""
+    return Parts("words", column, name, lower)
+
+
+def ngrams(column: str, count: int, *, lower: bool = False, name: str = "ngram") -> Parts:
+    """Each row of `count` words that follow one another, with spaces between."""
+    return Parts("ngrams", column, name, lower, count)
+
+
+def split(column: str, by: str, *, name: str = "part") -> Parts:
+    """What stands between the places where `by` is, empty parts too."""
+    return Parts("split", column, name, by=by)
+
+
+def fields(column: str, by: str, columns: Mapping[str, ColumnType]) -> Parts:
+    """One record of what stands between the places where `by` is, each part read as its column's type."""
+    return Parts("fields", column, by=by, columns=tuple(columns_of(columns)))
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """What is computed of a group."""
+
+    kind: str
+    column: str = ""
+
+
+def count() -> Aggregate:
+    """How many records there are."""
+    return Aggregate("count")
+
+
+def sum(column: str) -> Aggregate:
+    """The exact sum, whatever the order; of floats the float nearest to it."""
+    return Aggregate("sum", column)
+
+
+def min(column: str) -> Aggregate:
+    """The least value."""
+    return Aggregate("min", column)
+
+
+def max(column: str) -> Aggregate:
+    """The greatest value."""
+    return Aggregate("max", column)
+
+
+def mean(column: str) -> Aggregate:
+    """The exact sum over the count."""
+    return Aggregate("mean", column)
+
+
+def first(column: str) -> Aggregate:
+    """The value in the first record, in the order of the input."""
+    return Aggregate("first", column)

@@ -1,0 +1,107 @@
+"""`sort`, the command line, and Ctrl-C, beside coreutils where they can do the same."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+import sortmill as sm
+
+SCRIPT = Path(sysconfig.get_path("scripts")) / "sortmill"
+
+
+def gnu(*words: str | Path) -> bytes:
+    environment = os.environ | {"LC_ALL": "C"}
+    return subprocess.run(["sort", *words], env=environment, check=True, stdout=subprocess.PIPE).stdout
+
+
+@pytest.fixture
+def numbers(tmp_path: Path, draw: random.Random) -> Path:
+    for name in ["a.txt", "b.txt"]:
+        lines = [f"{draw.randrange(100)} {draw.uniform(-9, 9):.3f} x\n" for _ in range(3000)]
+        (tmp_path / name).write_text("".join(lines))
+    return tmp_path
+
+
+def test_sort_is_the_command_line(numbers: Path) -> None:
+    files = sorted(numbers.glob("*.txt"))
+    report = sm.sort(numbers / "*.txt", numbers / "out", key="-k2,2n", memory="128 MiB")
+    assert (numbers / "out").read_bytes() == gnu("-k2,2n", *files)
+    assert report.records_in == report.records_out == 6000
+    sm.sort(files, numbers / "out", key=["1,1n", "2,2gr"], unique=True, temp=numbers)
+    assert (numbers / "out").read_bytes() == gnu("-u", "-k1,1n", "-k2,2gr", *files)
+    sm.sort(files, numbers / "out", threads=1, parallel=2, verify=True)
+    assert (numbers / "out").read_bytes() == gnu(*files)
+    sm.sort(files, numbers / "out", on="local:2", memory="128 MiB")
+    assert (numbers / "out").read_bytes() == gnu(*files)
+
+
+def test_what_sort_refuses(numbers: Path) -> None:
+    out = numbers / "out"
+    with pytest.raises(sm.InputError, match="no file matches"):
+        sm.sort(numbers / "*.none", out)
+    with pytest.raises(sm.UsageError, match="nonsense"):
+        sm.sort(numbers / "a.txt", out, nonsense=True)
+    with pytest.raises(sm.UsageError, match="command line only"):
+        sm.sort(numbers / "a.txt", out, dry_run=True)
+    with pytest.raises(sm.InputError) as raised:
+        sm.sort(numbers / "missing", out)
+    assert raised.value.file == str(numbers / "missing")
+    assert not out.exists()
+
+
+def test_the_command_line(numbers: Path) -> None:
+    for command in [[str(SCRIPT)], [sys.executable, "-m", "sortmill"]]:
+        version = subprocess.run([*command, "--version"], check=True, stdout=subprocess.PIPE)
+        assert version.stdout.decode() == f"sortmill {sm.__version__}\n"
+        with (numbers / "a.txt").open("rb") as file:
+            words = [*command, "sort", "-k2,2n"]
+            done = subprocess.run(words, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+        assert done.stdout == gnu("-k2,2n", numbers / "a.txt")
+        refused = subprocess.run([*command, "sort", "--nonsense"], stderr=subprocess.PIPE)
+        assert refused.returncode == 2
+        missing = subprocess.run([*command, "sort", numbers / "missing"], stderr=subprocess.PIPE)
+        assert missing.returncode == 2 and b"missing" in missing.stderr
+
+
+WAITS = """
+import sys
+import sortmill as sm
+
+job = sm.Pipeline()
+lines = job.read_text(sys.argv[1])
+lines.filter(lambda record: True).sort("line").write_text(sys.argv[2])
+print("begins", flush=True)
+try:
+    job.run(memory="128 MiB", temp=sys.argv[3])
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(3)
+"""
+
+
+def test_ctrl_c_ends_a_job_cleanly(tmp_path: Path) -> None:
+    """The job waits for a pipe that stays open."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "temp").mkdir()
+    words = [sys.executable, "-c", WAITS, str(tmp_path / "pipe"), str(tmp_path / "out"), str(tmp_path / "temp")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        with (tmp_path / "pipe").open("wb", buffering=0) as pipe:
+            assert program.stdout.readline() == b"begins\n"
+            pipe.write(b"b\na\n" * 1000)
+            began = time.monotonic()
+            program.send_signal(signal.SIGINT)
+            assert program.stdout.readline() == b"interrupted\n"
+            assert program.wait(timeout=20) == 3
+            assert time.monotonic() - began < 10
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "temp"]
+    assert not list((tmp_path / "temp").iterdir())
