@@ -30,6 +30,7 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import contestants
@@ -55,11 +56,7 @@ def main():
     require_space(asked)
     if asked.space_only:
         return say_beforehand(asked)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    lock = be_the_only_one(asked.folder.parent)
-    shutil.rmtree(asked.folder, ignore_errors=True)
-    asked.folder.mkdir(parents=True)
-    try:
+    with alone_in(asked.folder):
         missing = {name: contestants.why_missing(name) for name in all_names(asked)}
         for name, reason in missing.items():
             if reason:
@@ -69,9 +66,6 @@ def main():
         disk = open_disk(asked.folder, disk_file_bytes(asked), asked.disk_seconds, asked.disk_tool)
         settle(disk, asked.settle)
         paths = [run_case(asked, case, facts, missing, disk) for case in in_order_of_data(asked.cases)]
-    finally:
-        shutil.rmtree(asked.folder, ignore_errors=True)
-        lock.close()
     print(tables([(path, results.read(path)) for path in paths if path]))
 
 
@@ -138,15 +132,23 @@ def require_space(asked):
              "Set BENCH_DIR to a folder on a larger disk, or --records to fewer.")
 
 
-def be_the_only_one(folder):
-    """The open lock: a second benchmark would delete the first one's data, and both would measure each other."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = open(folder / "sortmill-bench.lock", "w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        fail(f"another benchmark runs in {folder}\n\nWait for it, or set BENCH_DIR to another folder.")
-    return lock
+@contextmanager
+def alone_in(folder):
+    """An empty folder for one benchmark, deleted at its end: a second one would delete the first one's data, and both
+    would measure each other."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / "sortmill-bench.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            fail(f"another benchmark runs in {folder.parent}\n\nWait for it, or set BENCH_DIR to another folder.")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def say_beforehand(asked):

@@ -17,15 +17,13 @@ import csv
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pipeline_table
-from compare import be_the_only_one
+from compare import alone_in
 from contestants import VENV_PYTHON, version, why_missing
 from machine import machine_facts
 from measure import CGROUP_SPARE_BYTES, drop_caches, measure, warm_memory
@@ -91,19 +89,12 @@ def main():
         return pipeline_table.write()
     if asked.check:
         return pipeline_table.check()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    lock = be_the_only_one(asked.folder.parent)
-    shutil.rmtree(asked.folder, ignore_errors=True)
-    asked.folder.mkdir(parents=True)
-    try:
+    with alone_in(asked.folder):
         runs = Runs(asked)
         for name in dict.fromkeys(case.data for case in asked.cases):
             runs.large(name, [case for case in asked.cases if case.data == name])
         if asked.small_rounds:
             runs.small()
-    finally:
-        shutil.rmtree(asked.folder, ignore_errors=True)
-        lock.close()
     print(pipeline_table.tables(runs.rows))
 
 

@@ -21,14 +21,11 @@ input's count and checksum. A line for each run goes to bench/runs/<date>-<commi
 
 import argparse
 import os
-import shutil
-import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import shape_table
-from compare import be_the_only_one
+from compare import alone_in
 from shape_runs import ShapeRuns
 from shell import GIB, ROOT
 
@@ -87,11 +84,7 @@ def main():
         return shape_table.write()
     if asked.check:
         return shape_table.check()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    lock = be_the_only_one(asked.folder.parent)
-    shutil.rmtree(asked.folder, ignore_errors=True)
-    asked.folder.mkdir(parents=True)
-    try:
+    with alone_in(asked.folder):
         runs = ShapeRuns(asked, UNIFORM)
         if "skew" in asked.sets:
             runs.skew([shape for shape in SKEW if wanted(asked, shape)])
@@ -99,9 +92,6 @@ def main():
             runs.pipes(UNIFORM)
         if "small" in asked.sets:
             runs.small([shape for shape in SMALL if wanted(asked, shape)])
-    finally:
-        shutil.rmtree(asked.folder, ignore_errors=True)
-        lock.close()
     print(shape_table.tables(runs.rows()))
 
 

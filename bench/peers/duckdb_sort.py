@@ -21,20 +21,26 @@ from asked import parse_flags
 SETTINGS = {"default": {}, "unordered": {"preserve_insertion_order": "false"}}
 
 
-def main():
-    asked = parse_flags(__doc__.splitlines()[0], SETTINGS)
+def rewrite(asked, order, settings):
+    """Writes the lines of `asked.input` in this order, an SQL expression."""
     config = {
         "memory_limit": f"{asked.memory}B",
         "threads": str(asked.threads),
         "temp_directory": os.path.join(os.path.abspath(asked.temp), "duckdb"),
         "max_temp_directory_size": f"{max(1 << 30, os.path.getsize(asked.input) * 3 // 2)}B",
-        **SETTINGS[asked.setting],
+        **settings,
     }
     with duckdb.connect(config=config) as engine:
         engine.execute(
             f"COPY (SELECT line || chr(13) FROM read_csv('{asked.input}', columns = {{'line': 'VARCHAR'}},"
             " header = false, auto_detect = false, delim = chr(1), quote = '', escape = '', new_line = '\\r\\n')"
-            f" ORDER BY line) TO '{asked.output}' (FORMAT csv, HEADER false, DELIMITER '\x01', QUOTE '', ESCAPE '')")
+            f" ORDER BY {order}) TO '{asked.output}' (FORMAT csv, HEADER false, DELIMITER '\x01', QUOTE '', ESCAPE '')")
 
 
-main()
+def main():
+    asked = parse_flags(__doc__.splitlines()[0], SETTINGS)
+    rewrite(asked, "line", SETTINGS[asked.setting])
+
+
+if __name__ == "__main__":
+    main()

@@ -113,18 +113,15 @@ impl ColumnKeys {
     /// The first thing that is wrong with it.
     pub fn check(&self, record: &[u8]) -> std::result::Result<(), Wrong> {
         let record = record.strip_suffix(b"\n").unwrap_or(record);
-        match &self.values {
+        match self.values {
             Values::Separated {
                 delimiter,
                 quote,
                 count,
-                keys,
+                ref keys,
             } => {
                 let record = without_return(record);
-                let separated = Separated {
-                    delimiter: *delimiter,
-                    quote: *quote,
-                };
+                let separated = Separated { delimiter, quote };
                 let have = separated.check(record)?;
                 if let Some(wanted) = count.filter(|&wanted| wanted != have) {
                     let have = columns_in_words(have);
@@ -135,7 +132,7 @@ impl ColumnKeys {
                 }
                 keys.iter().try_for_each(|key| key.check(separated, record))
             }
-            Values::Json { keys } => {
+            Values::Json { ref keys } => {
                 json::check(record)?;
                 keys.iter().try_for_each(|key| key.check(record))
             }
@@ -151,18 +148,15 @@ impl Encoded for ColumnKeys {
 
     #[inline]
     fn encode(&self, record: &[u8], window: &mut Window<'_>) {
-        match &self.values {
+        match self.values {
             Values::Separated {
                 delimiter,
                 quote,
-                keys,
+                ref keys,
                 ..
             } => {
                 let record = without_return(record);
-                let separated = Separated {
-                    delimiter: *delimiter,
-                    quote: *quote,
-                };
+                let separated = Separated { delimiter, quote };
                 for key in keys {
                     let value = separated.value(record, key.place).unwrap_or_default();
                     key.encode(value, self.nulls, window);
@@ -171,7 +165,7 @@ impl Encoded for ColumnKeys {
                     }
                 }
             }
-            Values::Json { keys } => {
+            Values::Json { ref keys } => {
                 for key in keys {
                     key.encode(json::find(record, &key.place), self.nulls, window);
                     if window.is_full() {

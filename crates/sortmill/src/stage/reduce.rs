@@ -153,3 +153,66 @@ pub fn out_of_order() -> Error {
     )
     .hint("This is a fault of sortmill or of this machine's memory. No output was made.")
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::line_keys::{Compare, Ignore, KeyStart, LastResort, LineKey, LineOrder};
+
+    /// Lines by version, and of the same version by `last_resort`.
+    fn by_version(last_resort: LastResort) -> Order {
+        let start = KeyStart {
+            field: 1,
+            byte: 1,
+            skip_blanks: false,
+        };
+        let key = LineKey {
+            start,
+            end: None,
+            compare: Compare::Version,
+            ignore: Ignore::None,
+            fold: false,
+            reversed: false,
+        };
+        let order = LineOrder {
+            delimiter: b'\n',
+            separator: None,
+            keys: vec![key],
+            last_resort,
+            unique: false,
+        };
+        Order::of_lines(&order).unwrap()
+    }
+
+    fn passes(order: &Order, lines: [(&str, u64); 2]) -> bool {
+        let lines = lines.map(|(line, ordinal)| (format!("{line}\n"), ordinal));
+        let mut gather = Gather::new(order, 1);
+        lines
+            .iter()
+            .all(|(line, ordinal)| gather.next(line.as_bytes(), *ordinal).is_ok())
+    }
+
+    /// Keys are compared by their heads, and further where these are equal; lines of equal keys by their places.
+    #[test]
+    fn encoded_keys_out_of_order_are_seen() {
+        let order = by_version(LastResort::Place);
+        let alike = "a".repeat(3 * HEAD_BYTES);
+        let long = |end: &str| format!("{alike}{end}");
+        let pairs = [
+            ("file-9".to_owned(), "file-10".to_owned()),
+            ("file-2".to_owned(), "file-2.1".to_owned()),
+            (long("9"), long("10")),
+        ];
+        for (less, more) in &pairs {
+            assert!(passes(&order, [(less, 1), (more, 0)]), "{less} {more}");
+            assert!(!passes(&order, [(more, 0), (less, 1)]), "{more} {less}");
+        }
+        for line in ["file-9", &alike] {
+            assert!(passes(&order, [(line, 0), (line, 1)]), "{line}");
+            assert!(!passes(&order, [(line, 1), (line, 0)]), "{line}");
+        }
+        let by_line = by_version(LastResort::Line);
+        assert!(passes(&by_line, [("file-01", 1), ("file-1", 0)]));
+        assert!(!passes(&by_line, [("file-1", 0), ("file-01", 1)]));
+    }
+}
