@@ -227,6 +227,8 @@ pub struct Job {
     pub map_makes_pairs: bool,
     /// It keeps state between records: a share of the memory is set apart for that.
     pub map_keeps_state: bool,
+    /// It stops handing that on when [`Records::is_full`], and is called again: so it may keep much more.
+    pub map_ends_in_pieces: bool,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
     /// What it makes are no records but bytes of any form; these come before all of them, and lines that are no records
@@ -315,6 +317,7 @@ impl Job {
             map_around: None,
             map_makes_pairs: false,
             map_keeps_state: false,
+            map_ends_in_pieces: false,
             reduce: None,
             reduce_makes_bytes: None,
             expects: None,

@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod columns;
 pub mod commit;
 pub mod compare;
+pub mod counts;
 pub mod disk;
 pub mod doctor;
 pub mod error;

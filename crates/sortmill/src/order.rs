@@ -582,12 +582,12 @@ impl Order {
         }
     }
 
-    /// Whether word 0 of a key is all of it, so that no key with the same word differs from it.
+    /// Whether a key ends with word `depth`, so that no key with the same words differs from it.
     #[inline]
     #[must_use]
-    pub fn is_all_of_key(&self, word: u64) -> bool {
+    pub fn is_all_of_key(&self, word: u64, depth: usize) -> bool {
         let is_counted = !matches!(self.shape, Shape::Slice { .. } | Shape::Parts { .. });
-        is_counted && self.ends_with(word, 0)
+        is_counted && self.ends_with(word, depth)
     }
 
     /// Whether a key is made anew, with some work, each time that somebody looks at it.

@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::long::{HEAD_BYTES_MAX, WHOLE_COUNT};
 use crate::metrics::Stage;
-use crate::order::{Format, Order};
+use crate::order::{Format, KV_HEADER_BYTES, Order};
 use crate::shuffle::Shuffle;
 use crate::space;
 use crate::text;
@@ -558,14 +558,19 @@ impl Reading {
         let share = (limit / 8 / workers) as usize;
         let mut mapped_bytes_max = 0;
         if job.map.is_some() {
-            mapped_bytes_max = share.clamp(2 * chunk_bytes, 8 * chunk_bytes);
+            // Two of the longest records that a chunk may hold, as pairs.
+            let two = 2 * (headroom_bytes + chunk_bytes + KV_HEADER_BYTES);
+            mapped_bytes_max = share.min(8 * chunk_bytes).max(two);
             budget.hold("mapped batches", workers * mapped_bytes_max as u64)?;
         }
         // What it keeps between records.
         let mut map_state_bytes = 0;
         if job.map.is_some() && job.map_keeps_state {
-            // All of it may be handed on at once.
-            map_state_bytes = (limit / 8 / workers).min(mapped_bytes_max as u64 / 4);
+            map_state_bytes = limit / 8 / workers;
+            if !job.map_ends_in_pieces {
+                // All of it may be handed on at once.
+                map_state_bytes = map_state_bytes.min(mapped_bytes_max as u64 / 4);
+            }
             budget.hold("state of the map function", workers * map_state_bytes)?;
         }
         Some(Self {
@@ -630,7 +635,11 @@ impl Sorting {
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
         let takes_parts = order.key_from().is_some() && !job.wants_whole_records();
         let share = if takes_parts { limit / 2 } else { limit / 64 };
-        let record_bytes_longest = (share as usize).max(in_chunk);
+        let mapped = match job.map_makes_pairs {
+            true => (reading.mapped_bytes_max / 2).saturating_sub(KV_HEADER_BYTES),
+            false => usize::MAX,
+        };
+        let record_bytes_longest = (share as usize).min(mapped).max(in_chunk);
         let longs = match job.format {
             _ if takes_parts => 0,
             Format::Fixed(bytes) if bytes as usize <= reading.headroom_bytes => 0,

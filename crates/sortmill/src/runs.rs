@@ -1,4 +1,4 @@
-//! Sorted lines to runs of equal ones: what `uniq` makes of them.
+//! Sorted lines to runs of equal ones: what `uniq` makes of them; or sorted pairs of lines and how often they came.
 //!
 //! Lines come in order, from one unit after the other, so a run may go on from unit to unit: the first line of the one
 //! that is open is kept here, and how many came. Lines are compared whole, whatever decided their order. Each run is put
@@ -10,6 +10,7 @@ use std::io::Write;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::counts::counted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::yields::Runs;
@@ -18,6 +19,8 @@ use crate::yields::Runs;
 #[derive(Default)]
 pub struct Counter {
     asked: Runs,
+    /// What comes are pairs, and lines end in this.
+    delimiter: Option<u8>,
     /// What fingerprints are keyed by.
     key: u64,
     first: Vec<u8>,
@@ -35,23 +38,54 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Nothing has come. `key` is the fingerprints'.
+    /// Nothing has come. `key` is the fingerprints'. With a `delimiter`, pairs come ([`crate::counts`]) of lines that
+    /// end in it.
     #[must_use]
-    pub fn new(asked: Runs, key: u64) -> Self {
+    pub fn new(asked: Runs, delimiter: Option<u8>, key: u64) -> Self {
         Self {
             asked,
+            delimiter,
             key,
             left: asked.first,
             ..Self::default()
         }
     }
 
-    /// The next line, with what ends it. `put` takes what is put out, a line at a time.
+    /// The next line, with what ends it, or pair. `put` takes what is put out, a line at a time.
     ///
     /// # Errors
-    /// What `put` answers.
+    /// What `put` answers; [`ErrorKind::Lost`] for a pair that is none.
     #[inline]
-    pub fn next(&mut self, line: &[u8], put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub fn next(&mut self, record: &[u8], put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        match self.delimiter {
+            None => self.next_line(record, put),
+            Some(delimiter) => self.next_pair(record, delimiter, put),
+        }
+    }
+
+    fn next_pair(
+        &mut self,
+        pair: &[u8],
+        delimiter: u8,
+        put: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some((line, count)) = counted(pair) else {
+            return Err(wrong("a pair of a line and its count is none"));
+        };
+        if self.count > 0 && self.first[..self.first.len() - 1] == *line {
+            self.count += count;
+            return Ok(());
+        }
+        self.end(put)?;
+        self.first.clear();
+        self.first.extend_from_slice(line);
+        self.first.push(delimiter);
+        self.count = count;
+        Ok(())
+    }
+
+    #[inline]
+    fn next_line(&mut self, line: &[u8], put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         if self.count > 0 && self.is_equal(line) {
             self.count += 1;
             return Ok(());
@@ -105,7 +139,13 @@ impl Counter {
         put(&self.made)
     }
 
-    /// Compares what was counted with what came, once all runs are over.
+    /// Whether pairs came.
+    #[must_use]
+    pub fn is_of_pairs(&self) -> bool {
+        self.delimiter.is_some()
+    }
+
+    /// Compares what was counted with the lines that came, once all runs are over.
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] when a run was counted wrong.
@@ -118,13 +158,13 @@ impl Counter {
         if counted == *came {
             return Ok(());
         }
-        let (doing, cause) = (
-            "counting runs",
-            "the counts do not add up to the lines that came",
-        );
-        Err(Error::new(ErrorKind::Lost, doing, cause)
-            .hint("This is a fault of sortmill or of this machine's memory. No output was made."))
+        Err(wrong("the counts do not add up to the lines that came"))
     }
+}
+
+fn wrong(cause: &str) -> Error {
+    Error::new(ErrorKind::Lost, "counting runs", cause)
+        .hint("This is a fault of sortmill or of this machine's memory. No output was made.")
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -133,7 +173,7 @@ mod tests {
 
     fn lines(asked: Runs, lines: &[&[u8]]) -> (Vec<u8>, Counter) {
         let mut out = Vec::new();
-        let mut counter = Counter::new(asked, 7);
+        let mut counter = Counter::new(asked, None, 7);
         let mut put = |line: &[u8]| {
             out.extend_from_slice(line);
             Ok(())

@@ -7,6 +7,8 @@
 //! stands beside it for jobs that want groups, not order. Slots and partition numbers are apart, because
 //! a slot that outgrows its share is divided while records arrive.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -55,7 +57,9 @@ pub fn node_of(owner: u32) -> Option<u32> {
 enum Kind {
     Range {
         boundaries: Vec<Boundary>,
-        /// Word 0 of each boundary.
+        /// Words with which all boundaries begin: what begins otherwise lies below or above all of them.
+        alike: Vec<u64>,
+        /// The next word of each boundary.
         words: Vec<u64>,
         /// For each value of a word's top bits, how many boundaries have smaller ones.
         below: Vec<u32>,
@@ -70,6 +74,22 @@ enum Kind {
 }
 
 const TOP_BITS: u32 = 12;
+
+/// The words with which all of the sorted `boundaries` begin, and no key is over. Of keys that are made anew for each word
+/// that is looked at, none.
+fn alike(order: &Order, boundaries: &[Boundary]) -> Vec<u64> {
+    let (Some(first), Some(last)) = (boundaries.first(), boundaries.last()) else {
+        return Vec::new();
+    };
+    if order.is_encoded() {
+        return Vec::new();
+    }
+    let alike = (0..).map_while(|depth| {
+        let [one, other] = [first, last].map(|boundary| order.word_of_key(&boundary.key, depth));
+        (one == other && !order.ends_with(one, depth)).then_some(one)
+    });
+    alike.collect()
+}
 
 impl Table {
     /// A range table over sorted, distinct boundaries; partition i owns slot i.
@@ -123,9 +143,10 @@ impl Table {
 
     fn with_owners(order: &Order, boundaries: Vec<Boundary>, owners: Vec<u32>) -> Self {
         assert!(boundaries.is_sorted_by(|a, b| a < b), "boundaries in order");
+        let alike = alike(order, &boundaries);
         let words: Vec<u64> = boundaries
             .iter()
-            .map(|boundary| order.word_of_key(&boundary.key, 0))
+            .map(|boundary| order.word_of_key(&boundary.key, alike.len()))
             .collect();
         let below = (0..=1u64 << TOP_BITS)
             .map(|top| {
@@ -137,6 +158,7 @@ impl Table {
         Self {
             kind: Kind::Range {
                 boundaries,
+                alike,
                 words,
                 below,
                 key_bytes_max: key_bytes_max.unwrap_or(0),
@@ -178,10 +200,19 @@ impl Table {
         match &self.kind {
             Kind::Range {
                 boundaries,
+                alike,
                 words,
                 below,
                 key_bytes_max,
             } => {
+                let mut word = word;
+                for (depth, alike) in alike.iter().enumerate() {
+                    match word.cmp(alike) {
+                        Ordering::Less => return 0,
+                        Ordering::Equal => word = order.word(record, depth + 1),
+                        Ordering::Greater => return boundaries.len(),
+                    }
+                }
                 let top = (word >> (64 - TOP_BITS)) as usize;
                 let (from, to) = (below[top] as usize, below[top + 1] as usize);
                 let near = &words[from..to];
@@ -193,7 +224,7 @@ impl Table {
                 let tied = &boundaries[lower..lower + equal];
                 let by_chunk = |boundary: &Boundary| chunk.cmp(&boundary.chunk);
                 lower
-                    + if order.is_all_of_key(word) {
+                    + if order.is_all_of_key(word, alike.len()) {
                         tied.partition_point(|boundary| by_chunk(boundary).is_ge())
                     } else if order.is_encoded() {
                         // Once, not for each boundary that it is compared with.

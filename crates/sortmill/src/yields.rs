@@ -22,7 +22,8 @@ pub enum Yield {
     /// All records, in an order that is drawn from this seed and from where they lie in the inputs: each order is as
     /// likely as any other. Keys mean nothing then.
     Shuffled(u64),
-    /// What `uniq` makes of the sorted lines.
+    /// What `uniq` makes of the sorted lines; if a map function makes pairs of them, of lines and how often they came
+    /// ([`crate::counts`]).
     Runs(Runs),
     /// So many records, the first in order.
     First(u64),
@@ -95,6 +96,9 @@ pub fn check(job: &Job) -> Result<()> {
         Yield::Runs(_) if job.is_unique() => {
             Some("where repeats are dropped before, every run is of one line")
         }
+        Yield::Runs(runs) if runs.fold && job.map_makes_pairs => {
+            Some("lines that are counted early are the same byte for byte")
+        }
         Yield::First(_) if job.is_unique() => {
             Some("how many records are left without repeats is known too late to stop at a number")
         }
@@ -111,13 +115,19 @@ fn decides(order: &LineOrder) -> bool {
     !order.keys.is_empty() || order.unique
 }
 
+/// Whether functions make something else of the records, and not pairs of lines that are counted early.
+fn is_changed(job: &Job) -> bool {
+    let is_counted = matches!(job.yields, Yield::Runs(_)) && job.map_makes_pairs;
+    job.reduce.is_some() || (job.map.is_some() && !is_counted)
+}
+
 /// What goes with none of them.
 fn not_with_any(job: &Job) -> Option<&'static str> {
     Some(if job.merge.is_some() {
         "a merge puts out all records, in order"
     } else if job.on.is_some() {
         "--on puts out all records, in order"
-    } else if job.map.is_some() || job.reduce.is_some() {
+    } else if is_changed(job) {
         "map and reduce functions make of records what they will"
     } else if job.until.is_some() {
         "a job that ends early puts out nothing"

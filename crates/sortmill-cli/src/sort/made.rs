@@ -2,10 +2,11 @@
 //! they ask of the engine.
 
 use clap::Command;
+use sortmill::counts::count_early;
 use sortmill::error::Result;
 use sortmill::io::Os;
 use sortmill::job::{Boundaries, Job};
-use sortmill::line_keys::{Compare, Ignore, LineOrder};
+use sortmill::line_keys::{Compare, Ignore, LastResort, LineOrder};
 use sortmill::order::Format;
 use sortmill::yields::{Runs, Yield};
 
@@ -131,6 +132,10 @@ impl Sort {
             Made::Counted { by_count: true, .. } => Yield::Runs(runs),
             Made::Top(count) => Yield::First(count),
         };
+        let is_exact = matches!(job.yields, Yield::Runs(runs) if !runs.fold);
+        if is_exact && is_of_lines(job) && !is_reversed(job) {
+            count_early(job);
+        }
     }
 }
 
@@ -147,6 +152,15 @@ fn is_of_lines(job: &Job) -> bool {
         _ => false,
     };
     job.format == Format::Lines && job.line_order.as_ref().is_none_or(is_of)
+}
+
+/// Whether lines come out from the last to the first.
+fn is_reversed(job: &Job) -> bool {
+    let is_reversed = |order: &LineOrder| {
+        let by_keys = order.keys.iter().any(|key| key.reversed);
+        by_keys || order.last_resort == LastResort::LineReversed
+    };
+    job.line_order.as_ref().is_some_and(is_reversed)
 }
 
 /// Looks at what was asked as a whole.

@@ -19,6 +19,7 @@ use crate::plan::Plan;
 use crate::run::Shared;
 use crate::stage::read::Source;
 use crate::text;
+use crate::yields::Yield;
 
 const DOING: &str = "reading the output again";
 
@@ -42,6 +43,7 @@ pub fn verify(
     breaks: u64,
 ) -> Result<()> {
     let Shared { os, plan, .. } = *shared;
+    let plan = &of_output(job, plan);
     // The temporary name goes with the error, so it is told under the one that was asked for.
     let name = match &job.output {
         Output::Path(name) => name,
@@ -100,6 +102,15 @@ pub fn verify(
         &difference(written, &row.fingerprint),
         name,
     ))
+}
+
+/// The plan, but its inputs hold what the output of `job` holds: of pairs, those or lines that were counted.
+fn of_output(job: &Job, plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    if let (Some(order), Yield::Runs(_)) = (plan.input_order.take(), job.yields) {
+        plan.order = order;
+    }
+    plan
 }
 
 /// Bytes of a long record's key that are compared with its neighbours': what is beyond them only the fingerprint

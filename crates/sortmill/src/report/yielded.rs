@@ -14,7 +14,7 @@ pub fn done_words(report: &Report) -> String {
         (Yield::All, false) => "sorted",
         (Yield::Shuffled(_), _) => "shuffled",
         (Yield::Runs(_) | Yield::First(_), _) => {
-            let read = text::count(prints.distributed.records);
+            let read = text::count(prints.input.records);
             return format!("wrote {written} of {read} records");
         }
     };
@@ -74,7 +74,14 @@ pub fn plan_line(plan: &Plan) -> Option<String> {
             let first = runs.first.map_or_else(String::new, |count| {
                 format!(", the first {}", text::count(count))
             });
-            format!("{lines}{counts}{case}{first}")
+            let early = match plan.map_state_bytes {
+                0 => String::new(),
+                bytes => format!(
+                    ", counted as they come in {} per thread",
+                    text::bytes(bytes)
+                ),
+            };
+            format!("{lines}{counts}{case}{first}{early}")
         }
     };
     Some(format!("comes out        {what}\n"))

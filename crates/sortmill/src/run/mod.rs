@@ -448,6 +448,9 @@ fn sort_inner(
         let mut out = sorted.gathered;
         out.merge(&dropped);
         compare(&distributed.fingerprint, &out)?;
+        if let Some(counter) = &sorted.counter {
+            counter.prove(&distributed.input)?;
+        }
     } else {
         let Counts { records, bytes, .. } = distributed.counts;
         let early = distributed.dropped;

@@ -33,6 +33,7 @@ use crate::parts::Cuts;
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
+use crate::runs::Counter;
 use crate::space::Lead;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::load::{LoadedUnit, Loader};
@@ -53,6 +54,8 @@ pub struct Sorted {
     pub written_bytes: u64,
     /// Bytes of the output where it is compressed.
     pub packed_bytes: Option<u64>,
+    /// What has counted lines that came as pairs: it must have counted all that was read.
+    pub counter: Option<Box<Counter>>,
     /// What lies in front of the first unit.
     pub header: Vec<u8>,
     /// Bytes of blocks read back.
@@ -141,6 +144,8 @@ pub struct Done {
     pub merge_read_bytes: u64,
     /// What was put into files, where the output has several.
     pub pieces: Vec<Piece>,
+    /// What has counted lines that came as pairs.
+    pub counter: Option<Box<Counter>>,
 }
 
 /// What all threads of the phase share.
@@ -266,7 +271,7 @@ pub fn sort(
         run_count: AtomicU32::new(0),
         padded: is_file && frames.is_none(),
         sink: sortmill_io::sync::Mutex::new(None),
-        tail: sortmill_io::sync::Mutex::new(Tail::new(shared.job, shared.number)),
+        tail: sortmill_io::sync::Mutex::new(Tail::new(shared.job, shared.plan, shared.number)),
     };
 
     // No unit's records come before the header.
@@ -379,6 +384,7 @@ pub fn sort(
         written: done.written,
         written_bytes,
         packed_bytes,
+        counter: done.counter,
         header: Vec::new(),
         loaded_bytes: metrics.stage(Stage::Load).bytes_in,
         merge_written_bytes: done.merge_written_bytes,
@@ -402,6 +408,7 @@ impl Done {
         self.merge_written_bytes += other.merge_written_bytes;
         self.merge_read_bytes += other.merge_read_bytes;
         self.pieces.extend(other.pieces);
+        self.counter = self.counter.take().or(other.counter);
     }
 }
 

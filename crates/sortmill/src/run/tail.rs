@@ -13,6 +13,7 @@ use crate::job::{Job, Reducer};
 use crate::long::Item;
 use crate::metrics::{Meter, Stage};
 use crate::order::Order;
+use crate::plan::Plan;
 use crate::runs::Counter;
 use crate::stage::write::Sink;
 use crate::yields::Yield;
@@ -31,10 +32,11 @@ pub enum Tail {
 
 impl Tail {
     /// Before the first unit. `key` is the fingerprints'.
-    pub fn new(job: &Job, key: u64) -> Self {
+    pub fn new(job: &Job, plan: &Plan, key: u64) -> Self {
+        let delimiter = || job.map_makes_pairs.then(|| plan.input_order().delimiter());
         match job.yields {
             Yield::All | Yield::Shuffled(_) => Self::None,
-            Yield::Runs(runs) => Self::Runs(Box::new(Counter::new(runs, key))),
+            Yield::Runs(runs) => Self::Runs(Box::new(Counter::new(runs, delimiter(), key))),
             Yield::First(count) => Self::Left(count),
         }
     }
@@ -55,10 +57,15 @@ impl Tail {
         let Self::Runs(counter) = self else {
             return Ok(());
         };
+        done.written = counter.written;
+        if counter.is_of_pairs() {
+            // They are counted against what was read, once all of it is known.
+            done.counter = Some(counter);
+            return Ok(());
+        }
         counter.prove(&done.gathered)?;
         done.dropped.merge(&done.gathered.without(&counter.kept));
         done.gathered = counter.kept;
-        done.written = counter.written;
         Ok(())
     }
 }

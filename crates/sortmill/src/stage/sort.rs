@@ -441,22 +441,26 @@ fn is_inside(
     !from.is_some_and(is_below) && to.is_none_or(is_below)
 }
 
-/// After this many words that did not tell records apart, whole keys are compared.
-const DEPTH_MAX: usize = 6;
+/// After records have been sorted by so many words, whole keys are compared.
+const WORDS_MAX: usize = 7;
+/// Records are fetched so many entries ahead, as far as words are soon looked at.
+const AHEAD: usize = 16;
+const AHEAD_BYTES: usize = 64;
 
 /// Sorts entries by key and place, faster with as many entries of `scratch`.
 pub fn sort(order: &Order, slab: &Slab<'_>, entries: &mut [Entry], scratch: &mut [Entry]) {
     kernel::sort_entries(entries, scratch);
-    refine(order, slab, entries, scratch, 0);
+    refine(order, slab, entries, scratch, (0, 1));
 }
 
-/// Sorts anew each run of entries whose words are equal up to `depth` while their keys may differ.
+/// Sorts anew each run of entries whose words are equal up to `depth` while their keys may differ. They have been sorted
+/// by so many `words`.
 fn refine(
     order: &Order,
     slab: &Slab<'_>,
     entries: &mut [Entry],
     scratch: &mut [Entry],
-    depth: usize,
+    (depth, words): (usize, usize),
 ) {
     let mut from = 0;
     while from < entries.len() {
@@ -471,19 +475,55 @@ fn refine(
             continue;
         }
         let record = |entry: Entry| slab.record(order, kernel::location(entry));
-        if depth == DEPTH_MAX || count < 8 {
+        if words == WORDS_MAX || count < 8 {
             run.sort_unstable_by(|&a, &b| {
                 let order = order.compare(record(a), record(b));
                 order.then(kernel::ordinal(a).cmp(&kernel::ordinal(b)))
             });
             continue;
         }
-        for entry in run.iter_mut() {
-            let next = order.word(record(*entry), depth + 1);
-            *entry = kernel::entry(next, kernel::ordinal(*entry), kernel::location(*entry));
+        let next = differ_from(order, slab, run, depth + 1);
+        for at in 0..run.len() {
+            fetch_ahead(slab, run, at);
+            let entry = run[at];
+            let word = order.word(record(entry), next);
+            run[at] = kernel::entry(word, kernel::ordinal(entry), kernel::location(entry));
         }
         kernel::sort_entries(run, scratch);
-        refine(order, slab, run, scratch, depth + 1);
+        refine(order, slab, run, scratch, (next, words + 1));
+    }
+}
+
+/// The first word from `depth` on that is not the same in the keys of all entries, or their last one.
+fn differ_from(order: &Order, slab: &Slab<'_>, run: &[Entry], depth: usize) -> usize {
+    if order.is_encoded() {
+        // Each word that is looked at costs as much as sorting by it.
+        return depth;
+    }
+    let record = |entry: Entry| slab.record(order, kernel::location(entry));
+    let first = record(run[0]);
+    let mut until = usize::MAX;
+    for at in 1..run.len() {
+        fetch_ahead(slab, run, at);
+        let other = record(run[at]);
+        let is_alike = |depth: usize| {
+            let word = order.word(other, depth);
+            word == order.word(first, depth) && !order.ends_with(word, depth)
+        };
+        until = (depth..until)
+            .find(|&depth| !is_alike(depth))
+            .unwrap_or(until);
+        if until == depth {
+            break;
+        }
+    }
+    until
+}
+
+#[inline]
+fn fetch_ahead(slab: &Slab<'_>, entries: &[Entry], at: usize) {
+    if let Some(&later) = entries.get(at + AHEAD) {
+        slab.prefetch(kernel::location(later), AHEAD_BYTES);
     }
 }
 

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 
 use shuttle::scheduler::RandomScheduler;
 use sortmill::columns::Columns;
+use sortmill::counts::count_early;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::codec::Codec;
 use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
@@ -90,6 +91,8 @@ struct Case {
     /// Bytes a second that the disks give; 0 for no time at all.
     pace: u64,
     yields: Yield,
+    /// Lines are counted on their way into partitions.
+    early: bool,
     /// Several folders, each a disk of its own.
     temps: Vec<PathBuf>,
 }
@@ -120,6 +123,7 @@ impl Case {
             compress_temp: CompressTemp::None,
             pace: 0,
             yields: Yield::All,
+            early: false,
             temps: vec!["/temp".into()],
         }
     }
@@ -139,6 +143,9 @@ impl Case {
         job.temp_apart = self.temp_apart;
         job.compress_temp = self.compress_temp;
         job.yields = self.yields;
+        if self.early {
+            count_early(&mut job);
+        }
         job.verify = Some(self.verify);
         job.header_lines = self.header_lines;
         job.decompress = self.packed.is_some();

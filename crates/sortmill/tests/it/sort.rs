@@ -36,6 +36,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use sortmill::columns::Columns;
+use sortmill::counts::count_early;
 use sortmill::disk::Figures;
 use sortmill::error::Error;
 use sortmill::io::codec::Codec;
@@ -102,6 +103,8 @@ struct Case {
     columns: Option<Columns>,
     unique: bool,
     yields: Yield,
+    /// Lines are counted on their way into partitions.
+    early: bool,
     inputs: Vec<Vec<u8>>,
     /// The number of the input that comes as a stream.
     stream: Option<usize>,
@@ -145,6 +148,7 @@ impl Case {
             columns: None,
             unique: false,
             yields: Yield::All,
+            early: false,
             inputs,
             stream: None,
             packed: Vec::new(),
@@ -195,6 +199,9 @@ impl Case {
         job.merge = self.merge;
         job.map.clone_from(&self.map);
         job.reduce.clone_from(&self.reduce);
+        if self.early {
+            count_early(&mut job);
+        }
         job.until = self.until;
         job.trace.clone_from(&self.trace);
         job.decompress = !self.packed.is_empty();

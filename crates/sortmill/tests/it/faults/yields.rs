@@ -42,8 +42,11 @@ fn faults_in_a_job_that_counts() {
     let counted = runs.map(|run| [format!("{:>7} ", run.len()).as_bytes(), run[0]].concat());
     case.expected = Arc::new(counted.collect::<Vec<_>>().concat());
     case.verify = true;
-    judge(&case, &case.run(seed(), None), false);
-    sweep(&case, FaultKind::Error(5), false, 4);
+    for early in [false, true] {
+        case.early = early;
+        judge(&case, &case.run(seed(), None), false);
+        sweep(&case, FaultKind::Error(5), false, 4);
+    }
 }
 
 #[test]

@@ -38,13 +38,14 @@ fn runs_of_every_kind_of_lines() {
                     first: (random.below(4) == 0).then(|| random.below(3000) as u64),
                     ..runs
                 }),
+                early: !runs.fold && random.below(2) == 0,
                 stream: (random.below(4) == 0).then_some(0),
                 temp_apart: random.below(2) == 0,
                 memory_bytes: memories[random.below(2)],
                 ..Case::lines(inputs.clone())
             };
             let machine = MACHINES[random.below(MACHINES.len())];
-            let what = format!("{kind:?} {:?}", case.yields);
+            let what = format!("{kind:?} {:?} {}", case.yields, case.early);
             case.check(machine, &what);
         }
     }
@@ -60,10 +61,23 @@ fn runs_go_on_from_unit_to_unit() {
         input.extend(letters);
         input.push(b'\n');
     }
-    for (partition_count, merges) in [(40, false), (1, true)] {
-        for runs in all_runs().filter(|runs| runs.counted) {
+    // So many words that a table holds few of them.
+    let mut words = Vec::new();
+    while words.len() < 1_000_000 {
+        words.extend((0..2 + random.below(3)).map(|_| b'a' + random.below(26) as u8));
+        words.push(b'\n');
+    }
+    for (partition_count, merges, early) in [
+        (40, false, false),
+        (1, true, false),
+        (40, false, true),
+        (1, true, true),
+    ] {
+        for runs in all_runs().filter(|runs| runs.counted && !(early && runs.fold)) {
+            let input = if early { &words } else { &input };
             let case = Case {
                 yields: Yield::Runs(runs),
+                early,
                 memory_bytes: 600 << 10,
                 tuning: Tuning {
                     partition_count: Some(partition_count),
