@@ -241,8 +241,6 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 // SAFETY: integers have no invalid bit pattern.
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
-unsafe impl Plain for u64 {}
-// SAFETY: as above.
 unsafe impl Plain for u128 {}
 
 /// A mapped array of `T`, zeroed, in huge pages where the system has them, touched only as used.
