@@ -2,7 +2,7 @@
 //! as often as it comes.
 //!
 //! A map function makes pairs of lines, and [`Runs`](crate::yields::Runs) are counted of those: the key is a line without
-//! its end, the value how often it came, nothing for once. Each worker has a table of its own. When that is full it goes on
+//! its end, the value how often it came in as few bytes as that takes, the least one first, and nothing for once. Each worker has a table of its own. When that is full it goes on
 //! counting the lines it has, and others pass it; when few of those that come are in it, it is handed on, piece by piece,
 //! and begins anew, or stands aside for a while if it was no use.
 //!
@@ -161,12 +161,32 @@ impl Table {
         }
     }
 
+    /// Whether the line of the entry that begins at `at` is this one.
+    #[inline]
+    fn is_of(&self, at: usize, line: &[u8]) -> bool {
+        let head = Self::number(&self.entries, at);
+        if head as usize & ((1 << LENGTH_BITS) - 1) != line.len() {
+            return false;
+        }
+        let found = &self.entries[at + HEAD_BYTES..][..line.len()];
+        // Most are short, and a call for each takes longer than to look.
+        match line.len() {
+            8..=16 => {
+                let last = line.len() - 8;
+                Self::number(found, 0) == Self::number(line, 0)
+                    && Self::number(found, last) == Self::number(line, last)
+            }
+            0..8 => found.iter().zip(line).all(|(one, other)| one == other),
+            _ => found == line,
+        }
+    }
+
     /// Counts a line. Answers whether it was there; `None` if it is not, and there is no room for it.
     fn add(&mut self, hash: u64, line: &[u8]) -> Option<bool> {
         let mut slot = self.slot(hash);
         while let Some(told) = self.told(slot, hash) {
             if let Some(at) = told
-                && self.entry(at).1 == line
+                && self.is_of(at, line)
             {
                 let head = Self::number(&self.entries, at) + (1 << LENGTH_BITS);
                 self.entries[at..at + HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
@@ -285,10 +305,11 @@ impl Counts {
         let mut at = self.handed_on.unwrap_or(0);
         while at < table.used && !made.is_full() {
             let (count, line) = table.entry(at);
-            match count {
-                1 => made.push_pair(line, &[]),
-                _ => made.push_pair(line, &count.to_le_bytes()),
-            }
+            let bytes = match count {
+                1 => 0,
+                _ => (u64::BITS - count.leading_zeros()).div_ceil(8) as usize,
+            };
+            made.push_pair(line, &count.to_le_bytes()[..bytes]);
             at += entry_bytes(line.len());
         }
         self.handed_on = Some(at);
@@ -314,10 +335,12 @@ pub fn counted(pair: &[u8]) -> Option<(&[u8], u64)> {
     let (header, rest) = pair.split_at_checked(crate::order::KV_HEADER_BYTES)?;
     let length = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
     let (line, value) = rest.split_at_checked(length as usize)?;
-    match value {
-        [] => Some((line, 1)),
-        _ => Some((line, u64::from_le_bytes(value.try_into().ok()?))),
+    if value.is_empty() {
+        return Some((line, 1));
     }
+    let mut count = [0; 8];
+    count.get_mut(..value.len())?.copy_from_slice(value);
+    Some((line, u64::from_le_bytes(count)))
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

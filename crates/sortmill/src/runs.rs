@@ -6,8 +6,6 @@
 //!
 //! GNU coreutils manual, "uniq invocation"; POSIX uniq(1).
 
-use std::io::Write;
-
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::counts::counted;
@@ -133,7 +131,7 @@ impl Counter {
             return put(line);
         }
         self.made.clear();
-        write!(self.made, "{count:7} ").expect("memory takes all");
+        put_count(count, &mut self.made);
         self.made.extend_from_slice(line);
         self.written.add(&self.made, self.key);
         put(&self.made)
@@ -160,6 +158,21 @@ impl Counter {
         }
         Err(wrong("the counts do not add up to the lines that came"))
     }
+}
+
+/// A count as `uniq -c` has it: of seven places or more, and a blank behind it.
+fn put_count(mut count: u64, to: &mut Vec<u8>) {
+    let mut text = [b' '; 21];
+    let mut from = text.len() - 1;
+    loop {
+        from -= 1;
+        text[from] = b'0' + (count % 10) as u8;
+        count /= 10;
+        if count == 0 {
+            break;
+        }
+    }
+    to.extend_from_slice(&text[from.min(text.len() - 8)..]);
 }
 
 fn wrong(cause: &str) -> Error {
@@ -236,6 +249,18 @@ mod tests {
             let (out, counter) = lines(asked, &given);
             assert_eq!(String::from_utf8_lossy(&out), wanted, "{asked:?}");
             assert_eq!(counter.written.bytes, out.len() as u64);
+        }
+    }
+
+    #[test]
+    fn counts_of_any_size() {
+        for count in (0..20)
+            .flat_map(|digits| [10_u64.pow(digits), 10_u64.pow(digits) - 1])
+            .chain([u64::MAX])
+        {
+            let mut text = Vec::new();
+            put_count(count, &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), format!("{count:7} "));
         }
     }
 

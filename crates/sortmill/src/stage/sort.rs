@@ -465,10 +465,14 @@ fn refine(
     let mut from = 0;
     while from < entries.len() {
         let word = kernel::word(entries[from]);
-        let count = entries[from..]
-            .iter()
-            .take_while(|&&entry| kernel::word(entry) == word)
-            .count();
+        let mut count = 1;
+        fetch_if_alike(order, slab, entries, from, depth);
+        while let Some(&entry) = entries.get(from + count)
+            && kernel::word(entry) == word
+        {
+            fetch_if_alike(order, slab, entries, from + count, depth);
+            count += 1;
+        }
         let run = &mut entries[from..from + count];
         from += count;
         if count == 1 || order.ends_with(word, depth) {
@@ -518,6 +522,18 @@ fn differ_from(order: &Order, slab: &Slab<'_>, run: &[Entry], depth: usize) -> u
         }
     }
     until
+}
+
+/// Fetches a record that will have to be told from its neighbour by more than its word.
+#[inline]
+fn fetch_if_alike(order: &Order, slab: &Slab<'_>, entries: &[Entry], at: usize, depth: usize) {
+    if let Some(&[one, other]) = entries.get(at + AHEAD..at + AHEAD + 2) {
+        let word = kernel::word(one);
+        if word == kernel::word(other) && !order.ends_with(word, depth) {
+            slab.prefetch(kernel::location(one), AHEAD_BYTES);
+            slab.prefetch(kernel::location(other), AHEAD_BYTES);
+        }
+    }
 }
 
 #[inline]
