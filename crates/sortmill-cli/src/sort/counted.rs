@@ -85,6 +85,10 @@ fn ordering(job: &Job, first: Option<u64>, between: &Between<'_>) -> Job {
         line_order: Some(by_count(job)),
         yields: first.map_or(Yield::All, Yield::First),
         number: Some(between.number),
+        map: None,
+        map_makes_pairs: false,
+        map_keeps_state: false,
+        map_ends_in_pieces: false,
         as_of_start: false,
         skip_bad: 0,
         ..job.clone()

@@ -376,7 +376,8 @@ fn lines_of_json_are_sorted_by_values_at_paths() {
             by,
             nulls,
         };
-        let bytes = [2000, 400_000, 900_000][random.below(3)];
+        // Of the largest only every fourth round leaves out repeats, of which there may be many.
+        let bytes = [2000, 400_000, 900_000][round % 3];
         let mut input = String::new();
         while input.len() < bytes {
             input += &json_line(&mut random, 3000);
@@ -386,7 +387,7 @@ fn lines_of_json_are_sorted_by_values_at_paths() {
             input.truncate(input.trim_end().len());
         }
         let mut case = case(&columns, vec![input.into_bytes()]);
-        case.unique = random.below(3) == 0;
+        case.unique = round % 4 == 0;
         let made = check_job(
             &case,
             MACHINES[round % MACHINES.len()],

@@ -159,7 +159,9 @@ fn the_first_of_as_many_as_do_not_fit() {
             let machine = MACHINES[random.below(MACHINES.len())];
             let what = format!("{count} of {all} {kind:?}, {:?}", case.tuning);
             let report = case.check(machine, &what);
-            assert!(report.plan.candidates.is_none() || part > 1, "{what}");
+            // A few hundred long ones may fit, as far as anybody knows before.
+            let may_fit = part > 1 || kind == Lines::Long;
+            assert!(report.plan.candidates.is_none() || may_fit, "{what}");
         }
     }
 }
