@@ -25,6 +25,7 @@ pub mod forecast;
 pub mod gen_records;
 pub mod generate;
 pub mod job;
+pub mod kept;
 pub mod line_keys;
 pub mod long;
 pub mod losers;

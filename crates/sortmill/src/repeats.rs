@@ -1,69 +1,25 @@
-//! Keys that a worker has seen lately, so that repeats are dropped before they take space in a partition.
+//! Keys that a worker has seen, so that repeats are dropped before they take space in a partition.
 //!
 //! Only where of equal keys the first record comes out: then one with the key of an earlier one need not go any
-//! further. The sorters drop every repeat that passes here. A slot tells of the last key whose hash chose it: chunk,
-//! length, where its bytes lie in a ring of them, and more of the hash. Where few records are repeats it is seldom
-//! looked at. The memory is a holder of the plan's.
+//! further. The sorters drop every repeat that passes here. Keys are kept with the chunk they came from until there is no
+//! room, and then until few of those that come are among them; where few repeat, few are looked for. The memory is a holder
+//! of the plan's.
 
-use sortmill_io::{Buffer, Pool, Table};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::kept::{Found, KEY_BYTES_MAX, Kept, NUMBER_MAX, Worth};
 use crate::order::Order;
 use crate::plan::Lately;
 
-/// After so many records it is judged whether looking pays.
-const JUDGED_COUNT: u32 = 1 << 16;
-/// It does if one in so many is a repeat; else as many times that count pass without a look.
-const WORTH_ONE_IN: u32 = 16;
-/// Longer keys are not kept here.
-const KEY_BYTES_MAX: usize = u16::MAX as usize;
-
-/// A hash chooses so many slots, which are one line of the cache.
-pub const ROW_SLOTS: usize = 4;
-
 /// What one worker has seen.
 pub struct Repeats {
-    slots: Table<u128>,
-    ring: Buffer,
+    kept: Kept,
+    worth: Worth,
+    /// Bytes of memory, of which no key may take much.
+    bytes: usize,
     /// A key that does not lie in its record as it is.
     key: Vec<u8>,
-    /// Bytes that have been put into the ring, those that were written over among them.
-    put: u64,
-    looked: u32,
-    found: u32,
-    passing: u32,
-}
-
-/// A slot, unpacked: 26 bits of the hash, chunk (40), length (16), place in the ring (46).
-#[derive(Clone, Copy)]
-struct Slot {
-    tag: u32,
-    chunk: u64,
-    bytes: u16,
-    from: u64,
-}
-
-/// Bits of a chunk's number, and of a place in the ring.
-const CHUNK_BITS: u32 = 40;
-const FROM_BITS: u32 = 46;
-const TAG_BITS: u32 = 128 - 16 - CHUNK_BITS - FROM_BITS;
-
-impl Slot {
-    fn unpack(packed: u128) -> Self {
-        Self {
-            tag: (packed >> (128 - TAG_BITS)) as u32,
-            chunk: (packed >> (FROM_BITS + 16)) as u64 & ((1 << CHUNK_BITS) - 1),
-            bytes: (packed >> FROM_BITS) as u16,
-            from: packed as u64 & ((1 << FROM_BITS) - 1),
-        }
-    }
-
-    fn pack(self) -> u128 {
-        let tag = u128::from(self.tag) << (128 - TAG_BITS);
-        let chunk = u128::from(self.chunk) << (FROM_BITS + 16);
-        tag | chunk | u128::from(self.bytes) << FROM_BITS | u128::from(self.from)
-    }
 }
 
 impl Repeats {
@@ -72,32 +28,21 @@ impl Repeats {
     /// # Errors
     /// When there is no memory to map.
     pub fn new(plan: Lately) -> Result<Self> {
-        let wrong = |error: std::io::Error| {
-            Error::new(ErrorKind::Memory, "mapping memory", error.to_string())
-        };
-        let pool = Pool::new(1, plan.ring_bytes).map_err(wrong)?;
+        let wrong = || Error::new(ErrorKind::Memory, "mapping memory", "there is none");
         Ok(Self {
-            slots: Table::new(plan.slot_count).map_err(wrong)?,
-            ring: pool.take().expect("a buffer of its own"),
+            kept: Kept::new(plan.bytes, plan.key_bytes).ok_or_else(wrong)?,
+            worth: Worth::default(),
+            bytes: plan.bytes,
             key: Vec::new(),
-            // A slot that is all zeros tells of no key.
-            put: 1,
-            looked: 0,
-            found: 0,
-            passing: 0,
         })
     }
 
     /// Whether a record of chunk `chunk` has the key of one that lies before it in the input; else its key is
-    /// remembered. The hash is seeded with `seed`.
+    /// remembered, if there is room. The hash is seeded with `seed`.
     #[inline]
     pub fn is_repeat(&mut self, order: &Order, record: &[u8], chunk: u64, seed: u64) -> bool {
-        if self.passing > 0 {
-            self.passing -= 1;
-            return false;
-        }
         // A longer record would have the scratch space grow.
-        if record.len() > KEY_BYTES_MAX.min(self.ring.len()) / 4 || chunk >> CHUNK_BITS > 0 {
+        if record.len() > KEY_BYTES_MAX.min(self.bytes) / 4 || chunk > NUMBER_MAX {
             return false;
         }
         let mut made = std::mem::take(&mut self.key);
@@ -109,65 +54,30 @@ impl Repeats {
                 &made
             }
         };
-        let is_repeat = key.len() <= KEY_BYTES_MAX.min(self.ring.len())
-            && self.look(key, chunk, xxh3_64_with_seed(key, seed));
+        let is_short = key.len() <= KEY_BYTES_MAX.min(self.bytes);
+        let is_repeat = is_short && self.look(key, chunk, xxh3_64_with_seed(key, seed));
         self.key = made;
-        self.looked += 1;
-        self.found += u32::from(is_repeat);
-        if self.looked == JUDGED_COUNT {
-            if self.found < JUDGED_COUNT / WORTH_ONE_IN {
-                self.passing = WORTH_ONE_IN * JUDGED_COUNT;
-            }
-            (self.looked, self.found) = (0, 0);
-        }
         is_repeat
     }
 
     fn look(&mut self, key: &[u8], chunk: u64, hash: u64) -> bool {
-        let row = hash as u32 as usize % (self.slots.len() / ROW_SLOTS) * ROW_SLOTS;
-        let tag = (hash >> (64 - TAG_BITS)) as u32;
-        for at in row..row + ROW_SLOTS {
-            let slot = Slot::unpack(self.slots[at]);
-            if slot.tag == tag && self.bytes(slot) == Some(key) {
-                // A later chunk's may have come first, and this one is the first of the input.
-                if slot.chunk > chunk {
-                    self.slots[at] = Slot { chunk, ..slot }.pack();
-                    return false;
-                }
-                return true;
+        if !self.worth.wants(hash) {
+            return false;
+        }
+        let found = self.kept.find(hash, key, chunk);
+        let is_repeat = match found {
+            // A later chunk's may have come first, and this one is the first of the input.
+            Found::There(at) if self.kept.number(at) > chunk => {
+                self.kept.set_number(at, chunk);
+                false
             }
+            Found::There(_) => true,
+            Found::Begun | Found::NoRoom => false,
+        };
+        if self.worth.note(hash, &found, &self.kept) {
+            self.kept.clear();
         }
-        // In whose place it comes is as good as drawn.
-        let at = row + self.put as usize % ROW_SLOTS;
-        // In one piece: what is left at the end of the ring stays empty.
-        let room = self.ring.len() as u64 - self.put % self.ring.len() as u64;
-        if room < key.len() as u64 {
-            self.put += room;
-        }
-        let from = self.put;
-        let begin = (from % self.ring.len() as u64) as usize;
-        self.ring[begin..begin + key.len()].copy_from_slice(key);
-        self.put += key.len() as u64;
-        if self.put < 1 << FROM_BITS {
-            self.slots[at] = Slot {
-                tag,
-                chunk,
-                bytes: key.len() as u16,
-                from,
-            }
-            .pack();
-        }
-        false
-    }
-
-    /// The bytes of the key that a slot tells of, unless others have been written over them.
-    fn bytes(&self, slot: Slot) -> Option<&[u8]> {
-        let ring_bytes = self.ring.len() as u64;
-        if slot.from == 0 || self.put - slot.from > ring_bytes {
-            return None;
-        }
-        let begin = (slot.from % ring_bytes) as usize;
-        Some(&self.ring[begin..begin + slot.bytes as usize])
+        is_repeat
     }
 }
 
@@ -185,10 +95,9 @@ mod tests {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             (state >> 33) % bound
         };
-        let (slot_count, ring_bytes) = (64, 4096);
         let mut repeats = Repeats::new(Lately {
-            slot_count,
-            ring_bytes,
+            bytes: 3 * 4096,
+            key_bytes: 4,
         })
         .unwrap();
         let mut earliest = std::collections::HashMap::new();

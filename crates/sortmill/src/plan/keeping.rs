@@ -3,34 +3,31 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, ENTRY_BYTES};
+use super::Budget;
 use crate::best::KEPT_BYTES;
 use crate::job::Job;
-use crate::repeats::ROW_SLOTS;
 
-/// Keys that a worker has seen lately, where repeats are dropped.
+/// Keys that a worker has seen, where repeats are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lately {
-    /// How many there may be.
-    pub slot_count: usize,
-    /// Their bytes.
-    pub ring_bytes: usize,
+    /// What they may take.
+    pub bytes: usize,
+    /// Bytes of one, more or less.
+    pub key_bytes: usize,
 }
 
 impl Lately {
     /// In `bytes`, of records of `record_bytes` in the mean.
     pub(super) fn new(bytes: u64, record_bytes: f64) -> Self {
-        let slots = (bytes as f64 / (record_bytes + ENTRY_BYTES as f64)) as usize;
-        let slot_count = slots.max(1).next_multiple_of(ROW_SLOTS);
-        let left = bytes.saturating_sub((slot_count * ENTRY_BYTES) as u64);
+        let least = 32 * sortmill_io::ALIGN_BYTES as u64;
         Self {
-            slot_count,
-            ring_bytes: sortmill_io::align_down(left).max(sortmill_io::ALIGN_BYTES as u64) as usize,
+            bytes: sortmill_io::align_down(bytes).max(least) as usize,
+            key_bytes: record_bytes as usize,
         }
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (self.slot_count * ENTRY_BYTES + self.ring_bytes) as u64
+        self.bytes as u64
     }
 }
 
