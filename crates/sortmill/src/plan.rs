@@ -34,7 +34,7 @@ use chunk_buffers::ChunkBuffers;
 pub use codecs::{Decoders, Encoders, PackedInputs};
 pub use foreseen::Doubt;
 use holding::Holding;
-pub use keeping::{Candidates, Lately};
+pub use keeping::{Candidates, SeenKeys};
 pub use merging::{Merging, RUN_BUFFERS, STREAM_BUFFERS, Step};
 pub use temp_packing::TempPacking;
 
@@ -262,7 +262,7 @@ pub struct Plan {
     pub equal_keys_meet: bool,
     /// What each worker keeps of the keys it has seen, where of equal keys only the first record comes out.
     #[serde(default)]
-    pub lately: Option<Lately>,
+    pub seen: Option<SeenKeys>,
     /// What comes out, where that is not all records in order.
     #[serde(default)]
     pub yields: Yield,
@@ -430,7 +430,7 @@ impl Plan {
             encoders,
             temp_packing: holding.temp_packing,
             equal_keys_meet: job.equal_keys_meet || job.is_unique(),
-            lately: sorting.lately,
+            seen: sorting.seen,
             yields: job.yields,
             candidates: sorting.candidates,
             verify: job.verify.unwrap_or(false),
@@ -617,7 +617,7 @@ struct Sorting {
     entry_count: usize,
     record_bytes_max: usize,
     takes_parts: bool,
-    lately: Option<Lately>,
+    seen: Option<SeenKeys>,
     candidates: Option<Candidates>,
 }
 
@@ -665,15 +665,12 @@ impl Sorting {
                 inputs.record_bytes_mean.unwrap_or(32.0).max(1.0)
             }
         };
-        // Keys that each worker has seen lately.
-        let lately = job
+        // Keys that each worker has seen.
+        let seen = job
             .is_unique()
-            .then(|| Lately::new(limit / 8 / reading.worker_count as u64, record_bytes));
-        if let Some(lately) = lately {
-            budget.hold(
-                "keys seen lately",
-                reading.worker_count as u64 * lately.bytes(),
-            )?;
+            .then(|| SeenKeys::new(limit / 8 / reading.worker_count as u64, record_bytes));
+        if let Some(seen) = seen {
+            budget.hold("keys seen", reading.worker_count as u64 * seen.bytes())?;
         }
         let workers = reading.worker_count as u64;
         let candidates = Candidates::new(job, workers, record_bytes, budget)?;
@@ -724,7 +721,7 @@ impl Sorting {
             entry_count,
             record_bytes_max: record_bytes_longest,
             takes_parts,
-            lately,
+            seen,
             candidates,
         })
     }

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept::{Found, KEY_BYTES_MAX, Kept, NUMBER_MAX, Worth};
 use crate::order::Order;
-use crate::plan::Lately;
+use crate::plan::SeenKeys;
 
 /// What one worker has seen.
 pub struct Repeats {
@@ -27,7 +27,7 @@ impl Repeats {
     ///
     /// # Errors
     /// When there is no memory to map.
-    pub fn new(plan: Lately) -> Result<Self> {
+    pub fn new(plan: SeenKeys) -> Result<Self> {
         let wrong = || Error::new(ErrorKind::Memory, "mapping memory", "there is none");
         Ok(Self {
             kept: Kept::new(plan.bytes, plan.key_bytes).ok_or_else(wrong)?,
@@ -95,7 +95,7 @@ mod tests {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             (state >> 33) % bound
         };
-        let mut repeats = Repeats::new(Lately {
+        let mut repeats = Repeats::new(SeenKeys {
             bytes: 3 * 4096,
             key_bytes: 4,
         })

@@ -9,14 +9,14 @@ use crate::job::Job;
 
 /// Keys that a worker has seen, where repeats are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Lately {
+pub struct SeenKeys {
     /// What they may take.
     pub bytes: usize,
     /// Bytes of one, more or less.
     pub key_bytes: usize,
 }
 
-impl Lately {
+impl SeenKeys {
     /// In `bytes`, of records of `record_bytes` in the mean.
     pub(super) fn new(bytes: u64, record_bytes: f64) -> Self {
         let least = 32 * sortmill_io::ALIGN_BYTES as u64;

@@ -174,7 +174,7 @@ pub fn within(
         encoders: None,
         temp_packing: None,
         equal_keys_meet: false,
-        lately: None,
+        seen: None,
         yields: job.yields,
         candidates: None,
         verify: job.verify.unwrap_or(false),

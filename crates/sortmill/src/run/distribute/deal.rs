@@ -1,4 +1,4 @@
-//! From a worker's batch to partitions: by keys, by draws, past what it has seen lately, to the first records alone, or to
+//! From a worker's batch to partitions: by keys, by draws, past what it has seen, to the first records alone, or to
 //! other nodes.
 //!
 //! In come a batch and what a worker has in hand from batch to batch; records are copied into the partitions' blocks.
@@ -23,7 +23,7 @@ use crate::tamper::Border;
 /// What a worker has in hand while it distributes.
 pub struct Hands<'a> {
     pub scratch: Scratch,
-    /// The records it has seen lately, where repeats are dropped.
+    /// The keys it has seen, where repeats are dropped.
     repeats: Option<Repeats>,
     /// What deals records, where their order is drawn, and how many of the chunk it has dealt.
     pub shuffle: Option<Shuffle>,
@@ -47,7 +47,7 @@ impl<'a> Hands<'a> {
         };
         Ok(Self {
             scratch: Scratch::default(),
-            repeats: plan.lately.map(Repeats::new).transpose()?,
+            repeats: plan.seen.map(Repeats::new).transpose()?,
             shuffle: shared.job.yields.shuffle(),
             passed: 0,
             best: shared.job.yields.first().map(best).transpose()?,
