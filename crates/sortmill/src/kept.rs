@@ -58,7 +58,8 @@ impl Kept {
         let slot = SLOT_BYTES + SLOT_BYTES / 2;
         let entry = entry_bytes(key_bytes);
         let part = |bytes: usize| bytes / ALIGN_BYTES * ALIGN_BYTES;
-        let slot_bytes = part((bytes as u128 * slot as u128 / (slot + entry) as u128) as usize);
+        let wished = bytes as u128 * slot as u128 / (slot + entry) as u128;
+        let slot_bytes = part(wished as usize).max(ALIGN_BYTES);
         let map = |bytes: usize| match bytes {
             0 => None,
             _ => Pool::new(1, bytes).ok()?.take(),
@@ -66,7 +67,7 @@ impl Kept {
         Some(Self {
             slots: map(slot_bytes)?,
             slot_count: slot_bytes / SLOT_BYTES,
-            entries: map(part(bytes - slot_bytes))?,
+            entries: map(part(bytes.saturating_sub(slot_bytes)))?,
             used: 0,
             count: 0,
         })

@@ -1,4 +1,4 @@
-//! What workers keep while they distribute, beside the records on their way: keys seen lately, and what may be among the
+//! What workers keep while they distribute, beside the records on their way: keys seen, and what may be among the
 //! first. Pure; no I/O.
 
 use serde::{Deserialize, Serialize};
