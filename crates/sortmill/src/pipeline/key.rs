@@ -24,6 +24,13 @@ pub struct KeyColumn {
     is_last: bool,
 }
 
+impl KeyColumn {
+    /// By what each of its bytes is turned.
+    fn turn(&self) -> u8 {
+        if self.descending { 0xff } else { 0 }
+    }
+}
+
 /// The parts of the key that `columns` make, each the number of a column of `table` and whether larger values come first.
 #[must_use]
 pub fn key_columns(table: &[Column], columns: &[(usize, bool)]) -> Vec<KeyColumn> {
@@ -80,7 +87,8 @@ fn write_bytes(bytes: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&[0, 0]);
 }
 
-fn float_bits(value: f64) -> u64 {
+/// A float as a number that compares as floats do in keys.
+pub fn float_bits(value: f64) -> u64 {
     let value = match value {
         _ if value.is_nan() => f64::from_bits(0x7ff8 << 48),
         _ if value == 0.0 => 0.0,
@@ -98,6 +106,33 @@ fn float(bits: u64) -> f64 {
         1 => bits ^ 1 << 63,
         _ => !bits,
     })
+}
+
+/// How many bytes the first `parts` of a key take of `bytes`. `None` if it is none.
+#[must_use]
+pub fn head_bytes(parts: &[KeyColumn], bytes: &[u8]) -> Option<usize> {
+    let mut rest = bytes;
+    for part in parts {
+        match part.kind {
+            Type::Binary | Type::String if part.is_last && !part.descending => rest = &[],
+            Type::Binary | Type::String => pass_bytes(&mut rest, part.turn())?,
+            Type::Bool => _ = take(&mut rest, 1)?,
+            Type::I64 | Type::U64 | Type::F64 => _ = take(&mut rest, 8)?,
+        }
+    }
+    Some(bytes.len() - rest.len())
+}
+
+/// Passes by what [`write_bytes`] wrote, each byte of it turned by `turn`.
+fn pass_bytes(bytes: &mut &[u8], turn: u8) -> Option<()> {
+    loop {
+        let zero = memchr::memchr(turn, bytes)?;
+        let mark = *bytes.get(zero + 1)? ^ turn;
+        *bytes = &bytes[zero + 2..];
+        if mark == 0 {
+            return Some(());
+        }
+    }
 }
 
 /// The values that make up a key, in the order of its parts, those that are bytes one after the other in `text`, which
@@ -120,7 +155,7 @@ impl Values {
         self.text.clear();
         self.plain.clear();
         for part in key {
-            let turn = if part.descending { 0xff } else { 0 };
+            let turn = part.turn();
             let value = match part.kind {
                 Type::Binary | Type::String => {
                     let from = self.text.len();
@@ -246,6 +281,10 @@ mod tests {
                         }
                         let mut back = Values::default();
                         back.read(&key, bytes).unwrap();
+                        let mut head = Vec::new();
+                        write(&key[..1], one, &mut head);
+                        assert_eq!(head_bytes(&key[..1], bytes), Some(head.len()));
+                        assert_eq!(head_bytes(&key, bytes), Some(bytes.len()));
                         for (number, value) in one.iter().enumerate() {
                             assert_eq!(compare(&back.get(number), value), Ordering::Equal);
                         }

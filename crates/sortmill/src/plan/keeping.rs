@@ -1,12 +1,24 @@
-//! What workers keep while they distribute, beside the records on their way: keys seen lately, and what may be among the
-//! first. Pure; no I/O.
+//! What workers keep beside the records on their way: keys seen lately and what may be among the first, while they
+//! distribute; what they have reduced before its turn, while they sort. Pure; no I/O.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, ENTRY_BYTES};
+use super::{Budget, ENTRY_BYTES, PARTITION_BYTES_MAX};
 use crate::best::KEPT_BYTES;
 use crate::job::Job;
 use crate::repeats::ROW_SLOTS;
+
+/// What each worker, and the loader, may reduce of a partition before its turn, in bytes: one of the best size comes out in
+/// no more, as a rule. 0 where nothing is reduced, or in turn, or nobody else works meanwhile.
+pub(super) fn ahead_bytes(job: &Job, worker_count: usize, budget: &mut Budget) -> Option<usize> {
+    if job.reduce.is_none() || job.reduces_in_turn || worker_count == 1 {
+        return Some(0);
+    }
+    let holders = worker_count as u64 + 1;
+    let each = (budget.limit_bytes / 8 / holders).min(PARTITION_BYTES_MAX);
+    budget.hold("reduced before its turn", holders * each)?;
+    Some(each as usize)
+}
 
 /// Keys that a worker has seen lately, where repeats are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
