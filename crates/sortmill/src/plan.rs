@@ -371,7 +371,7 @@ impl Plan {
         let threads = (reading.worker_count, reading.chunk_count);
         let decoders = Decoders::new(job, inputs, threads, &mut budget)?;
         let encoders = Encoders::new(job, reading.worker_count, &mut budget)?;
-        let ahead_bytes = ahead_bytes(job, reading.worker_count, &mut budget)?;
+        let ahead_bytes = ahead_bytes(job, &reading, &mut budget)?;
         let sorting = Sorting::new(job, &order, inputs, &reading, &mut budget)?;
         let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
         let input_bytes = inputs.bytes();
