@@ -6,8 +6,8 @@ SORTMILL := target/release/sortmill
 # What a test needs beyond the defaults: altering records at a stage border.
 TEST_FEATURES := --features sortmill/tamper
 
-# What builds and tests the Python package.
-PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15'
+# What builds and tests the Python package; DuckDB and networkx are what examples are held against.
+PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'duckdb>=1,<2' 'networkx>=3.2,<4'
 
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local

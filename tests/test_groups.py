@@ -168,17 +168,19 @@ def test_distinct_counts_and_sessions(tmp_path: Path, draw: random.Random) -> No
     numbered = table(job, tmp_path / "in").group_by("user").sessions("time", 100)
     numbered.group_by("user", "session").agg(n=sm.count(), begins=sm.min("time")).sort(["user", "begins"]).write_text(tmp_path / "out")
     job.run(memory=MEMORY)
-    wanted = []
+    sizes: list[int] = []
+    begins = []
     for user, group in sorted(by_user.items()):
         session, before = -1, None
         for time, _ in sorted(group):
             if before is None or time - before > 100:
                 session += 1
-                wanted.append([user, str(session), 0, str(time)])
-            wanted[-1][2] += 1
+                begins.append((user, session, time))
+                sizes.append(0)
+            sizes[-1] += 1
             before = time
     found = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
-    assert found == [[user, session, str(n), begins] for user, session, n, begins in wanted]
+    assert found == [[user, str(session), str(n), str(time)] for (user, session, time), n in zip(begins, sizes)]
 
 
 def test_shuffle_and_sample(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from ._sort import sort
 from ._sortmill import __version__
 from ._verbs import (
     Aggregate,
+    ColumnType,
     Formula,
     Matches,
     Parts,
@@ -34,6 +35,7 @@ from ._verbs import (
 
 __all__ = [
     "Aggregate",
+    "ColumnType",
     "Error",
     "Formula",
     "FunctionError",

@@ -163,9 +163,9 @@ impl Shuffle {
     /// Hands on a pair whose key begins with a hash of all its columns: with that of the group's instead.
     fn put_in_group(&self, key: &[u8], value: &[u8], whole: &mut Vec<u8>, pairs: PairSink<'_>) {
         let columns = &key[HASH_BYTES..];
-        let head = key::head_bytes(&self.key[..self.group_count], columns);
-        let head = head.expect("it was just written");
-        hashed(xxh3_64(&columns[..head]), columns, whole);
+        let of_group = &self.key[..self.group_count];
+        let head = key::head_bytes(of_group, columns).expect("it was just written");
+        hashed(key::hash_head(of_group, &columns[..head]), columns, whole);
         pairs(whole, value);
     }
 
@@ -249,7 +249,11 @@ impl Feed {
         match shuffle.how {
             How::Top(count) => self.add_least(count, pairs),
             How::Apply(..) => {
-                hashed(xxh3_64(&self.key[..head]), &self.key, &mut self.whole);
+                let hash = match within {
+                    [] => xxh3_64(&self.key),
+                    _ => key::hash_head(of_group, &self.key[..head]),
+                };
+                hashed(hash, &self.key, &mut self.whole);
                 pairs(&self.whole, &self.value);
             }
             How::Random(draw) => {

@@ -128,6 +128,11 @@ fn groups_come_in_the_order_that_is_asked() {
     let mut wanted: Vec<String> = clicks.groups().into_iter().map(line).collect();
     wanted.sort_unstable();
     assert!(sorted(&found) == wanted);
+    // Groups come in the same order, whatever orders their records.
+    let counts = groups.agg(&[count()]).unwrap();
+    let counted = clicks.written(&counts, Form::Text);
+    let user = |line: &str| line.split('\t').next().map(str::to_owned);
+    assert!(counted.lines().map(user).eq(found.lines().map(user)));
 }
 
 /// Most records are of one group, which is larger than memory, and whose partition is therefore divided where that can be:
