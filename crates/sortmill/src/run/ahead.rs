@@ -33,8 +33,21 @@ pub struct Ahead<'p, 'a> {
     bytes: Vec<u8>,
     bytes_max: usize,
     records: u64,
-    /// The output, once the turn has come; and what had been put there before.
-    turn: Option<(MutexGuard<'p, Option<Sink<'a>>>, (u64, u64))>,
+    /// Once it has come.
+    turn: Option<Turn<'p, 'a>>,
+}
+
+/// The output in the hands of one unit.
+struct Turn<'p, 'a> {
+    sink: MutexGuard<'p, Option<Sink<'a>>>,
+    /// Bytes and records of the units before.
+    before: (u64, u64),
+}
+
+impl<'a> Turn<'_, 'a> {
+    fn sink(&mut self) -> &mut Sink<'a> {
+        self.sink.as_mut().expect("it was put there")
+    }
 }
 
 impl<'p, 'a> Ahead<'p, 'a> {
@@ -66,7 +79,7 @@ impl<'p, 'a> Ahead<'p, 'a> {
             self.take_turn(meter)?;
         }
         match &mut self.turn {
-            Some((sink, _)) => sink.as_mut().expect("it was put there").put(record, meter),
+            Some(turn) => turn.sink().put(record, meter),
             None => unreachable!("it was just taken"),
         }
     }
@@ -85,7 +98,7 @@ impl<'p, 'a> Ahead<'p, 'a> {
         sink.put_part(&self.bytes, meter)?;
         sink.records += self.records;
         self.bytes.clear();
-        self.turn = Some((kept, before));
+        self.turn = Some(Turn { sink: kept, before });
         Ok(())
     }
 
@@ -96,8 +109,9 @@ impl<'p, 'a> Ahead<'p, 'a> {
             self.take_turn(meter)?;
         }
         lock(&self.phase.spares.left).push(std::mem::take(&mut self.bytes));
-        let (kept, (bytes, records)) = self.turn.take().expect("it was just taken");
-        let sink = kept.as_ref().expect("it was put there");
+        let mut turn = self.turn.take().expect("it was just taken");
+        let (bytes, records) = turn.before;
+        let sink = turn.sink();
         Ok((sink.bytes - bytes, sink.records - records))
     }
 }
