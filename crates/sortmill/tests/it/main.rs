@@ -14,6 +14,7 @@ mod faults;
 mod generate;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
 mod progress;

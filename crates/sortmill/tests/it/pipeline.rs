@@ -689,6 +689,7 @@ fn explained_before_it_is_done() {
         "brings together: top 9 by count downwards",
         "writes CSV to",
         "state of the map function",
+        "reduced before its turn",
     ] {
         assert!(told.contains(line), "{line} is not in\n{told}");
     }
