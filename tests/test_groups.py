@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import os
 import random
 import re
+import signal
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,6 +147,30 @@ def test_a_function_of_groups_that_fails(tmp_path: Path) -> None:
         job.run(memory=MEMORY)
 
 
+def test_ctrl_c_ends_a_function_of_groups(tmp_path: Path) -> None:
+    """In the midst of records that were handed over: the next one that it asks for is an exception."""
+    (tmp_path / "in").write_text("".join(f"{number}\n" for number in range(5000)))
+    asked = 0
+
+    def interrupted(key: int, records: Iterator[Record]) -> Iterator[int]:
+        nonlocal asked
+        for _ in records:
+            if asked == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+            asked += 1
+            # The signal is seen by the main thread, 20 times a second.
+            time.sleep(0.01)
+            yield key
+
+    job = sm.Pipeline()
+    table = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"n": int})).map(lambda one: {"k": 1}, columns={"k": int})
+    table.group_by("k").apply(interrupted, columns={"k": int}).write_text(tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        job.run(memory=MEMORY)
+    assert 0 < asked < 5000
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
 def test_distinct_counts_and_sessions(tmp_path: Path, draw: random.Random) -> None:
     model = clicks(tmp_path / "in", draw, 10_000)
     job = sm.Pipeline()
@@ -160,7 +187,8 @@ def test_distinct_counts_and_sessions(tmp_path: Path, draw: random.Random) -> No
         group = by_user[user]
         assert (int(pages), int(n)) == (len({page for _, page in group}), len(group))
         times = len({time for time, _ in group})
-        assert abs(int(about) - times) <= 0.1 * times + 0.5
+        # Six standard errors, and of few values two that share a register.
+        assert abs(int(about) - times) <= 0.1 * times + 2.5
     with pytest.raises(sm.UsageError, match="count_distinct is of one column"):
         groups.agg(a=sm.count_distinct("page"), b=sm.count_distinct("time"))
 

@@ -30,6 +30,9 @@ const RECORD: u8 = 1;
 /// Behind the last one of a group.
 const GROUP_END: u8 = 0;
 
+/// What a function is told that asks for more.
+const ENDED: &str = "the job has ended";
+
 /// Whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
@@ -324,7 +327,7 @@ impl Hand {
             link.after(Turn::Engine, |between| between.turn == Turn::Over)
         });
         if is_over {
-            return Err(PyRuntimeError::new_err("the job has ended"));
+            return Err(PyRuntimeError::new_err(ENDED));
         }
         if wants_more {
             self.refill();
@@ -345,6 +348,10 @@ impl Hand {
 
     /// The mark that comes next. `None` behind the last group.
     fn mark(&mut self, py: Python<'_>) -> PyResult<Option<u8>> {
+        // A signal has come, or another function has failed: however much lies here, nobody wants it any more.
+        if lock(&self.function.raised).is_some() {
+            return Err(PyRuntimeError::new_err(ENDED));
+        }
         while self.at == self.records.len() {
             if self.is_last {
                 return Ok(None);

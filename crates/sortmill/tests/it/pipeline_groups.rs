@@ -245,9 +245,9 @@ fn different_values_are_counted() {
             ];
             assert_eq!([values[1], values[3], values[4]], wanted);
             let (about, truth) = (values[2].parse::<f64>().unwrap(), times.len() as f64);
-            // Six standard errors.
+            // Six standard errors, and of few values two that share a register.
             assert!(
-                (about - truth).abs() <= 0.1 * truth + 0.5,
+                (about - truth).abs() <= 0.1 * truth + 2.5,
                 "{about} {truth}"
             );
         }
