@@ -6,15 +6,15 @@ SORTMILL := target/release/sortmill
 # What a test needs beyond the defaults: altering records at a stage border.
 TEST_FEATURES := --features sortmill/tamper
 
-# What builds and tests the Python package.
-PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15'
+# What builds and tests the Python package; DuckDB and networkx are what examples are held against.
+PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'duckdb>=2,<3' 'networkx>=3.2,<4'
 
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-pipelines bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
+.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-pipelines bench-programs bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -74,6 +74,7 @@ check: ## formatting, lints, house rules
 	python3 bench/compress_temp.py --check
 	python3 bench/generators.py --check
 	python3 bench/pipelines.py --check
+	python3 bench/programs.py --check
 
 bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
@@ -91,6 +92,12 @@ bench-pipelines: ## time a day's pipelines with GNU's programs and with this one
 	$(CARGO) build --release -p sortmill-cli
 	python3 bench/pipelines.py
 	python3 bench/pipelines.py --write
+
+bench-programs: .venv/built ## time programs on pipelines with DuckDB, Polars and this one (40 GB of disk, two hours)
+	$(CARGO) build --release -p sortmill-cli
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
+	python3 bench/programs.py
+	python3 bench/programs.py --write
 
 side-by-side: ## what GNU sort and Sortmill leave behind when things go wrong (root, FUSE, 5 minutes, 2 GB of disk)
 	bench/side_by_side.sh

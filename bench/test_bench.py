@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 import pipeline_table
+import programs_table
 import readme
 import results
 import shape_table
@@ -204,6 +205,29 @@ class Pipelines(unittest.TestCase):
         text = pipeline_table.tables(rows)
         self.assertIn("| DuckDB 33.0 s |", text)
         self.assertIn("| 10 kB | 4.0 | 2.0 | 2.00 |", text)
+
+
+def program(name, by, wall_s, **others):
+    rates = {f"{rate}_bytes_per_s": GB for rate in programs_table.RATES}
+    return pipeline(name, by, wall_s) | {"exit_status": 0, "output_bytes": 0, "brought_bytes": GB, **rates} | others
+
+
+class Programs(unittest.TestCase):
+    def test_a_program_is_held_against_others_the_floor_and_another_case(self):
+        rows = [program("shuffle", "sortmill", 12.0, bytes=10 * GB, output_bytes=0),
+                program("shuffle", "duckdb", 24.0),
+                program("group counts", "sortmill", 6.0), program("group counts", "polars", 9.0, exit_status=1),
+                program("group counts, 30 % hot", "sortmill", 6.3)]
+        text = programs_table.tables(rows)
+        # Two times is not two and a half, and 10 GB are read in 10 s.
+        self.assertIn("| 2.5 times the fastest other; 1.15 of the floor | **no**, 2.00; **no**, 1.20 |", text)
+        self.assertIn("| polars failed | 1.2 of the floor | yes, 1.20 |", text)
+        self.assertIn("| 1.25 of group counts | yes, 1.05 |", text)
+
+    def test_what_does_not_fit_is_written_and_read(self):
+        row = program("sessions", "sortmill", 1.0, bytes=GB, brought_bytes=3 * GB, memory_bytes=GB, output_bytes=GB)
+        # Reads 1 and writes 2, then reads 2 and writes 1: at once.
+        self.assertAlmostEqual(programs_table.disk_floor_s(row), 4.0)
 
 
 class TheCases(unittest.TestCase):

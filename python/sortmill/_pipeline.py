@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _sortmill
 from ._errors import UsageError
 from ._report import Report
-from ._verbs import Aggregate, ColumnType, Parts, columns_of
+from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
 
 Path = str | os.PathLike[str]
 Record = dict[str, Any]
@@ -110,7 +110,7 @@ class Table:
     ) -> Table:
         """For each record those that a function makes of it; what comes out has its columns and no others.
 
-        Built-in functions are `words`, `ngrams`, `split` and `fields`. One of your own gets a dictionary and answers any
+        Built-in functions are `words`, `ngrams`, `split`, `fields` and `extract`. One of your own gets a dictionary and answers any
         number of them, or of values if there is one column; say which `columns` come out.
         """
         if not isinstance(function, Parts):
@@ -123,6 +123,8 @@ class Table:
                 return self._next(table.ngrams(parts.column, parts.count, parts.lower, parts.name))
             case "split":
                 return self._next(table.split(parts.column, parts.by, parts.name))
+            case "extract":
+                return self._next(table.extract(parts.column, parts.by, list(parts.columns)))
             case _:
                 return self._next(table.fields(parts.column, parts.by, list(parts.columns)))
 
@@ -142,9 +144,28 @@ class Table:
             raise UsageError("say which columns the function makes: columns={'word': str}")
         return self._next(self._table.each(function, columns_of(columns), many))
 
-    def filter(self, function: Callable[[Record], Any]) -> Table:
-        """The records, as dictionaries, for which a function answers true."""
+    def filter(self, function: Matches | Callable[[Record], Any]) -> Table:
+        """The records, as dictionaries, for which a function answers true; or those that `matches` says."""
+        if isinstance(function, Matches):
+            one = function
+            return self._next(self._table.matches(one.column, one.pattern, one.invert))
         return self._next(self._table.filter(function))
+
+    def with_columns(self, **computed: Formula) -> Table:
+        """All columns, and behind them those that are computed, or in place of others of their names.
+
+        Formulas are `parse`, `timestamp` and `hash`.
+        """
+        asked = [(name, one.kind, one.column, one.type, one.seed) for name, one in computed.items()]
+        return self._next(self._table.with_columns(asked))
+
+    def sample(self, fraction: float, *, seed: int = 0) -> Table:
+        """Each record with a probability: the same ones for a seed. In front of all that brings records together."""
+        return self._next(self._table.sample(fraction, seed))
+
+    def shuffle(self, *, seed: int = 0, epoch: int = 0) -> Table:
+        """All records in random order, every order equally likely: the same for a seed and an epoch."""
+        return self._next(self._table.shuffle(seed, epoch))
 
     def select(self, *columns: str) -> Table:
         """Only these columns, in this order."""
@@ -200,3 +221,28 @@ class Groups:
         Records come in the order of the input, as dictionaries of all columns, and so do what the function answers.
         """
         return self._table._next(self._table._table.reduce(self._by, function))
+
+    def apply(
+        self,
+        function: Callable[[Any, Iterator[Record]], Iterable[Any] | None],
+        *,
+        columns: Mapping[str, ColumnType],
+        sort: str | Sequence[str] = (),
+        descending: bool | Sequence[bool] = False,
+    ) -> Table:
+        """What a function makes of each group: of its key and an iterator of its records, as dictionaries.
+
+        The key is the value of the column that groups are made by, or a tuple of several. Records come in the order of the
+        columns `sort`, equal ones in that of the input; the engine sorts them. Only those that were asked for last are in
+        memory, so a group may be of any size. The function answers any number of records of `columns`, or of values if
+        that is one column; a generator may begin before it has seen all.
+        """
+        made = columns_of(columns)
+        return self._table._next(self._table._table.apply(self._by, _by(sort, descending), function, made))
+
+    def sessions(self, time: str, gap: int, *, name: str = "session") -> Table:
+        """All records, group by group in the order of the integers in `time`, with the number of their session, from 0.
+
+        A session of a group ends where the next record comes more than `gap` later.
+        """
+        return self._table._next(self._table._table.sessions(self._by, time, gap, name))

@@ -64,6 +64,57 @@ def fields(column: str, by: str, columns: Mapping[str, ColumnType]) -> Parts:
     return Parts("fields", column, by=by, columns=tuple(columns_of(columns)))
 
 
+def extract(column: str, pattern: str, columns: Mapping[str, ColumnType]) -> Parts:
+    """One record of the parts in parentheses of a regular expression where it is first found, each read as its column's type.
+
+    Records where it is not found are left out; a part in parentheses that took no part is empty. The expression is one of
+    Rust's crate `regex`: no look-around and no backreferences, in time linear in the text.
+    """
+    return Parts("extract", column, by=pattern, columns=tuple(columns_of(columns)))
+
+
+@dataclass(frozen=True)
+class Matches:
+    """A built-in filter: records by whether a regular expression is found in a column."""
+
+    column: str
+    pattern: str
+    invert: bool = False
+
+
+def matches(column: str, pattern: str, *, invert: bool = False) -> Matches:
+    """The records in whose column a regular expression is found; with `invert` all others."""
+    return Matches(column, pattern, invert)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """What a column is computed of."""
+
+    kind: str
+    column: str
+    type: str = ""
+    seed: int = 0
+
+
+def parse(column: str, type: ColumnType) -> Formula:
+    """The value of a type that text says; a text that says none is an `InputError`."""
+    return Formula("parse", column, columns_of({column: type})[0][1])
+
+
+def timestamp(column: str) -> Formula:
+    """The date, or date and time, that text says as RFC 3339 has it: microseconds since 1970 in UTC, an `int`.
+
+    Between date and time stands a space or a `T`; without a zone it is UTC.
+    """
+    return Formula("timestamp", column)
+
+
+def hash(column: str, *, seed: int = 0) -> Formula:
+    """A hash of the value (XXH3, 64 bits), the same on every machine."""
+    return Formula("hash", column, seed=seed)
+
+
 @dataclass(frozen=True)
 class Aggregate:
     """What is computed of a group."""
@@ -100,3 +151,13 @@ def mean(column: str) -> Aggregate:
 def first(column: str) -> Aggregate:
     """The value in the first record, in the order of the input."""
     return Aggregate("first", column)
+
+
+def count_distinct(column: str) -> Aggregate:
+    """How many different values there are, exactly, however many: of one column in an `agg`."""
+    return Aggregate("count_distinct", column)
+
+
+def approx_count_distinct(column: str) -> Aggregate:
+    """About how many different values there are, with a standard error of 1.6 %, in 4 KiB for each group."""
+    return Aggregate("approx_count_distinct", column)

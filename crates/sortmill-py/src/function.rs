@@ -91,7 +91,7 @@ impl Function {
     }
 
     /// The record that a function gets.
-    fn record<'py>(&self, py: Python<'py>, values: &[Value<'_>]) -> Result<Bound<'py, PyDict>> {
+    pub fn record<'py>(&self, py: Python<'py>, values: &[Value<'_>]) -> Result<Bound<'py, PyDict>> {
         let record = PyDict::new(py);
         for (column, value) in self.columns.iter().zip(values) {
             let set = match *value {
@@ -111,7 +111,7 @@ impl Function {
     }
 
     /// Keeps the exception, if it is the first, and tells of it.
-    fn failed(&self, py: Python<'_>, error: PyErr) -> Error {
+    pub fn failed(&self, py: Python<'_>, error: PyErr) -> Error {
         let cause = error.to_string();
         lock(&self.raised).get_or_insert_with(|| error.clone_ref(py));
         Error::new(ErrorKind::Function, "calling a Python function", cause)
@@ -124,7 +124,7 @@ fn not_text(column: &str) -> Error {
 }
 
 /// The record that a function answered.
-fn record(made: &[Column], answer: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>> {
+pub fn record(made: &[Column], answer: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>> {
     if let Ok(dict) = answer.cast::<PyDict>() {
         let value = |column: &Column| {
             let found = dict.get_item(&column.name)?;

@@ -2,10 +2,11 @@
 //!
 //! In come plain values, out go plain values, tables and exceptions. Nothing is computed here. While the engine works, the
 //! interpreter is free, and signals are looked for many times a second (`work.rs`); functions of the user's take it for
-//! each record (`function.rs`).
+//! each record (`function.rs`), or for many of a group (`groups.rs`).
 
 mod errors;
 mod function;
+mod groups;
 mod table;
 mod work;
 

@@ -28,6 +28,8 @@ struct Calls {
     in_front: bool,
     /// There is such a verb already.
     is_behind: bool,
+    /// Behind such a verb.
+    behind: bool,
 }
 
 /// The lines of text files.
@@ -85,10 +87,11 @@ impl Table {
 
     /// The table behind a function of Python's.
     fn called(self) -> Self {
-        let in_front = self.calls.in_front || !self.calls.is_behind;
+        let Calls { is_behind, .. } = self.calls;
         let calls = Calls {
-            in_front,
-            ..self.calls
+            in_front: self.calls.in_front || !is_behind,
+            is_behind,
+            behind: self.calls.behind || is_behind,
         };
         Self { calls, ..self }
     }
@@ -224,6 +227,8 @@ impl Table {
                 "max" => pipeline::max(column),
                 "mean" => pipeline::mean(column),
                 "first" => pipeline::first(column),
+                "count_distinct" => pipeline::count_distinct(column),
+                "approx_count_distinct" => pipeline::approx_count_distinct(column),
                 _ => {
                     return Err(PyValueError::new_err(format!(
                         "there is no aggregate {kind:?}"
@@ -245,7 +250,97 @@ impl Table {
         let columns = self.table.columns().to_vec();
         let groups = self.table.group_by(&strs(&by));
         let reduced = groups.and_then(|groups| groups.apply(columns, function.reduce()));
-        self.next(py, reduced).map(Self::brought)
+        self.next(py, reduced).map(Self::brought).map(Self::called)
+    }
+
+    /// What a function makes of each group, whose records come in the order of `order`.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        by: Names,
+        order: Vec<(String, bool)>,
+        function: Py<PyAny>,
+        made: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let (_, function) = self.function(function);
+        let made = columns(made)?;
+        let groups = self.table.group_by(&strs(&by));
+        let function = function.groups(by, made.clone());
+        let applied = groups.and_then(|groups| groups.stream(&bys(&order), made, function));
+        self.next(py, applied).map(Self::brought).map(Self::called)
+    }
+
+    /// All columns in order of a group's times, and the number of the session.
+    fn sessions(
+        &self,
+        py: Python<'_>,
+        by: Names,
+        time: &str,
+        gap: u64,
+        name: &str,
+    ) -> PyResult<Self> {
+        let groups = self.table.group_by(&strs(&by));
+        let made = groups.and_then(|groups| groups.sessions(time, gap, name));
+        self.next(py, made).map(Self::brought)
+    }
+
+    fn shuffle(&self, py: Python<'_>, seed: u64, epoch: u64) -> PyResult<Self> {
+        self.next(py, self.table.shuffle(seed, epoch))
+            .map(Self::brought)
+    }
+
+    fn sample(&self, py: Python<'_>, fraction: f64, seed: u64) -> PyResult<Self> {
+        self.next(py, self.table.sample(fraction, seed))
+    }
+
+    fn matches(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        pattern: &str,
+        is_inverted: bool,
+    ) -> PyResult<Self> {
+        let matches = pipeline::matches(column, pattern);
+        let matches = if is_inverted {
+            matches.inverted()
+        } else {
+            matches
+        };
+        self.next(py, self.table.keep(&matches))
+    }
+
+    fn extract(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        pattern: &str,
+        made: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let parts = pipeline::extract(column, pattern, columns(made)?);
+        self.next(py, parts.and_then(|parts| self.table.flat_map(&parts)))
+    }
+
+    /// Columns that are computed: the name, what is done, the column it is done to, and the type or seed.
+    fn with_columns(
+        &self,
+        py: Python<'_>,
+        computed: Vec<(String, String, String, String, u64)>,
+    ) -> PyResult<Self> {
+        let mut formulas = Vec::new();
+        for (name, how, column, of, seed) in &computed {
+            let formula = match how.as_str() {
+                "parse" => pipeline::parse(column, kind(of)?),
+                "timestamp" => pipeline::timestamp(column),
+                "hash" => pipeline::hash(column, *seed),
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "there is no formula {how:?}"
+                    )));
+                }
+            };
+            formulas.push((name.as_str(), formula));
+        }
+        self.next(py, self.table.with_columns(&formulas))
     }
 
     /// What writes the table to a file, as `text`, `csv`, `csv without header` or `jsonl`.
@@ -261,7 +356,7 @@ impl Table {
         Ok(Job {
             pipeline: pipeline.map_err(|error| raised(py, &error))?,
             raised: Raised::clone(&self.raised),
-            in_front: self.calls.in_front,
+            calls: self.calls,
         })
     }
 }
@@ -271,8 +366,7 @@ impl Table {
 pub struct Job {
     pipeline: Pipeline,
     raised: Raised,
-    /// Functions of Python's map records.
-    in_front: bool,
+    calls: Calls,
 }
 
 impl Job {
@@ -288,7 +382,9 @@ impl Job {
             memory_bytes,
             temps,
             threads,
-            around: self.in_front.then_some(taken),
+            around: self.calls.in_front.then_some(taken),
+            // Functions of Python's have one interpreter among them.
+            reduces_in_turn: self.calls.behind,
             ..Settings::default()
         }
     }

@@ -38,7 +38,12 @@ pub fn work<T: Send>(
                 let waits = lock(&has_ended);
                 if !*waits {
                     drop(ended.wait_timeout(waits, SIGNALS_EVERY));
-                    signal = Python::attach(|py| py.check_signals()).err();
+                    signal = Python::attach(|py| {
+                        let signal = py.check_signals().err()?;
+                        // So that functions at work see that it ends.
+                        lock(function_raised).get_or_insert_with(|| signal.clone_ref(py));
+                        Some(signal)
+                    });
                 } else {
                     break;
                 }

@@ -202,6 +202,9 @@ pub struct Records {
     bytes: Vec<u8>,
     offsets: Vec<u32>,
     fault: Option<Error>,
+    /// Where the record lies that the function gets: the number of its input, and the byte there where it begins. Neither
+    /// memory nor threads change it. While a sample is drawn, other numbers that differ from record to record.
+    pub place: (u64, u64),
 }
 
 impl Records {
@@ -215,6 +218,7 @@ impl Records {
             bytes: Vec::new(),
             offsets: vec![0],
             fault: None,
+            place: (0, 0),
         }
     }
 

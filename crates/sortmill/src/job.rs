@@ -219,6 +219,9 @@ pub struct Job {
     pub boundaries: Boundaries,
     /// Keep records with equal keys in one partition, as groups need it.
     pub equal_keys_meet: bool,
+    /// Keep records whose keys begin with the same so many bytes in one partition: groups whose records are ordered by the
+    /// rest of the key.
+    pub equal_heads_meet: Option<usize>,
     /// What happens to each record before it is partitioned.
     pub map: Option<MapFn>,
     /// What is done around its calls with the records of a batch, or some of them; `None` is nothing.
@@ -235,6 +238,9 @@ pub struct Job {
     /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
     /// be verified.
     pub reduce_makes_bytes: Option<Vec<u8>>,
+    /// Partitions are reduced one after the other, in order. Otherwise several are at once, each by a function of its own
+    /// ([`ReduceFn`]); what comes out is in order either way.
+    pub reduces_in_turn: bool,
     /// What the inputs must hold together, under that key: what another job wrote.
     pub expects: Option<Fingerprint>,
     /// Run to the end of this stage, one of [`UNTIL_STAGES`], and throw away what comes out of it: nothing is
@@ -313,6 +319,7 @@ impl Job {
             header_lines: 0,
             boundaries: Boundaries::Sample,
             equal_keys_meet: false,
+            equal_heads_meet: None,
             map: None,
             map_around: None,
             map_makes_pairs: false,
@@ -320,6 +327,7 @@ impl Job {
             map_ends_in_pieces: false,
             reduce: None,
             reduce_makes_bytes: None,
+            reduces_in_turn: false,
             expects: None,
             until: None,
             trace: None,

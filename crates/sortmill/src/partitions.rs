@@ -528,6 +528,14 @@ impl<'a> Partitions<'a> {
         } else {
             batch.chunk + 1
         };
+        // Records that are alike so far stay together, whatever follows.
+        if self
+            .plan
+            .equal_heads_meet
+            .is_some_and(|head| key.len() > head)
+        {
+            return None;
+        }
         // Of a long record no more than the head of its key can be compared with a boundary.
         if key.len() > BOUNDARY_KEY_BYTES_MAX.min(self.plan.head_bytes - 1) {
             return None;

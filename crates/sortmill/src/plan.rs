@@ -34,6 +34,7 @@ use chunk_buffers::ChunkBuffers;
 pub use codecs::{Decoders, Encoders, PackedInputs};
 pub use foreseen::Doubt;
 use holding::Holding;
+use keeping::ahead_bytes;
 pub use keeping::{Candidates, SeenKeys};
 pub use merging::{Merging, RUN_BUFFERS, STREAM_BUFFERS, Step};
 pub use temp_packing::TempPacking;
@@ -260,6 +261,12 @@ pub struct Plan {
     pub temp_packing: Option<TempPacking>,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
+    /// Keep keys that begin with the same so many bytes in one partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equal_heads_meet: Option<usize>,
+    /// What each worker, and the loader, may reduce of a partition before its turn, in bytes.
+    #[serde(default)]
+    pub ahead_bytes: usize,
     /// What each worker keeps of the keys it has seen, where of equal keys only the first record comes out.
     #[serde(default)]
     pub seen: Option<SeenKeys>,
@@ -364,6 +371,7 @@ impl Plan {
         let threads = (reading.worker_count, reading.chunk_count);
         let decoders = Decoders::new(job, inputs, threads, &mut budget)?;
         let encoders = Encoders::new(job, reading.worker_count, &mut budget)?;
+        let ahead_bytes = ahead_bytes(job, &reading, &mut budget)?;
         let sorting = Sorting::new(job, &order, inputs, &reading, &mut budget)?;
         let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
         let input_bytes = inputs.bytes();
@@ -430,6 +438,8 @@ impl Plan {
             encoders,
             temp_packing: holding.temp_packing,
             equal_keys_meet: job.equal_keys_meet || job.is_unique(),
+            equal_heads_meet: job.equal_heads_meet,
+            ahead_bytes,
             seen: sorting.seen,
             yields: job.yields,
             candidates: sorting.candidates,

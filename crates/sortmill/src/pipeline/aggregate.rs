@@ -1,4 +1,4 @@
-//! What is computed of a group: count, sum, least, greatest, mean, first.
+//! What is computed of a group: count, sum, least, greatest, mean, first, how many different values.
 //!
 //! A state takes records, is written, and takes what others wrote, in any order with the same result; only what is first
 //! follows the input. Sums are exact: of integers in 128 bits, of floats as [`ExactSum`].
@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use super::column::{Column, Type, Value, take};
 use super::exact::ExactSum;
+use super::sketch::Sketch;
 use crate::error::{Error, ErrorKind, Result};
 
 /// An aggregate and the name of the column that it makes.
@@ -26,6 +27,8 @@ enum Kind {
     Max,
     Mean,
     First,
+    CountDistinct,
+    ApproxCountDistinct,
 }
 
 fn of(kind: Kind, column: impl Into<String>) -> Aggregate {
@@ -72,6 +75,18 @@ pub fn first(column: impl Into<String>) -> Aggregate {
     of(Kind::First, column)
 }
 
+/// How many different values a column has, exactly, as a u64. As in keys, floats that are no numbers are one value, and so
+/// are 0 and -0. Of one column of those of an [`agg`](super::Groups::agg).
+pub fn count_distinct(column: impl Into<String>) -> Aggregate {
+    of(Kind::CountDistinct, column)
+}
+
+/// About how many different values a column has, as a u64: with a standard error of 1.6 %, and 4 KiB for each group
+/// however many there are. The same for any order of the records (`sketch.rs`).
+pub fn approx_count_distinct(column: impl Into<String>) -> Aggregate {
+    of(Kind::ApproxCountDistinct, column)
+}
+
 impl Aggregate {
     /// With another name for the column that comes out.
     #[must_use]
@@ -99,6 +114,7 @@ impl Aggregate {
                 return wrong(format!("{name} is of type {}, and no number", of.name()));
             }
             Kind::Mean => Type::F64,
+            Kind::CountDistinct | Kind::ApproxCountDistinct => Type::U64,
             _ => of,
         };
         let computed = Computed {
@@ -126,7 +142,13 @@ impl Computed {
             Kind::First => false,
             Kind::Min | Kind::Max => !self.of.is_bytes(),
             Kind::Count | Kind::Sum | Kind::Mean => true,
+            Kind::CountDistinct | Kind::ApproxCountDistinct => true,
         }
+    }
+
+    /// The column whose values it counts as they come in order, each for the first time.
+    pub fn distinct_of(&self) -> Option<usize> {
+        (self.kind == Kind::CountDistinct).then_some(self.at)
     }
 
     /// The state of no records.
@@ -136,6 +158,8 @@ impl Computed {
             (Kind::Sum | Kind::Mean, Type::F64) => State::Float(Box::default(), 0),
             (Kind::Sum | Kind::Mean, _) => State::Whole(0, 0),
             (Kind::Min | Kind::Max | Kind::First, _) => State::Value(None),
+            (Kind::CountDistinct, _) => State::Distinct(0),
+            (Kind::ApproxCountDistinct, _) => State::Sketch(Box::default()),
         }
     }
 
@@ -158,6 +182,9 @@ impl Computed {
                 *count += 1;
             }
             State::Value(held) => self.hold(held, record[self.at]),
+            // Told when records come in order.
+            State::Distinct(_) => {}
+            State::Sketch(sketch) => sketch.add(&record[self.at]),
         }
     }
 
@@ -191,6 +218,8 @@ impl Computed {
                 let held = held.as_ref().expect("a group has a record");
                 held.value().write(to);
             }
+            State::Distinct(_) => {}
+            State::Sketch(sketch) => sketch.write(to),
         }
     }
 
@@ -215,6 +244,8 @@ impl Computed {
                 let value = Value::read(self.of, from)?;
                 self.hold(held, value);
             }
+            State::Distinct(_) => {}
+            State::Sketch(sketch) => sketch.merge(from)?,
         }
         Some(())
     }
@@ -225,7 +256,8 @@ impl Computed {
     /// [`ErrorKind::Input`] for a sum that is no number of its column's type.
     pub fn value<'s>(&self, state: &'s State) -> Result<Value<'s>> {
         Ok(match state {
-            State::Count(count) => Value::U64(*count),
+            State::Count(count) | State::Distinct(count) => Value::U64(*count),
+            State::Sketch(sketch) => Value::U64(sketch.estimate()),
             State::Whole(sum, count) if self.kind == Kind::Mean => {
                 Value::F64(*sum as f64 / *count as f64)
             }
@@ -258,6 +290,34 @@ pub(super) enum State {
     Float(Box<ExactSum>, u64),
     /// One of the values.
     Value(Option<Owned>),
+    /// How many values have come that the one before was not.
+    Distinct(u64),
+    /// What is known of all values.
+    Sketch(Box<Sketch>),
+}
+
+impl State {
+    /// In a group whose records are in the order of the column that is counted: another value of it comes.
+    pub fn next_value(&mut self) {
+        if let Self::Distinct(count) = self {
+            *count += 1;
+        }
+    }
+}
+
+/// What the states of a table have beside their words.
+#[derive(Default)]
+pub(super) struct Beside {
+    floats: Vec<ExactSum>,
+    sketches: Vec<Sketch>,
+}
+
+impl Beside {
+    /// Forgets all of it.
+    pub fn clear(&mut self) {
+        self.floats.clear();
+        self.sketches.clear();
+    }
 }
 
 /// A value that is kept.
@@ -310,14 +370,15 @@ fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
 }
 
 /// States in words, for a table of many groups: only those that [`Computed::combines`] says can be kept there. A count is
-/// one word, a sum of integers three, one of floats two (its number among `floats`, and how many), a least or greatest
-/// value one.
+/// one word, a sum of integers three, one of floats two (its number among those beside, and how many), a least or greatest
+/// value one, a sketch one (its number), and what is counted in order none.
 impl Computed {
     /// How many words a state is.
     pub fn word_count(&self) -> usize {
         match (self.kind, self.of) {
             (Kind::Sum | Kind::Mean, Type::F64) => 2,
             (Kind::Sum | Kind::Mean, _) => 3,
+            (Kind::CountDistinct, _) => 0,
             _ => 1,
         }
     }
@@ -326,34 +387,41 @@ impl Computed {
     pub fn beside_bytes(&self) -> usize {
         match (self.kind, self.of) {
             (Kind::Sum | Kind::Mean, Type::F64) => size_of::<ExactSum>(),
+            (Kind::ApproxCountDistinct, _) => Sketch::BYTES_MAX,
             _ => 0,
         }
     }
 
     /// The state of one record.
-    pub fn begin_words(&self, words: &mut [u64], floats: &mut Vec<ExactSum>, record: &[Value<'_>]) {
+    pub fn begin_words(&self, words: &mut [u64], beside: &mut Beside, record: &[Value<'_>]) {
         words.fill(0);
         match (self.kind, self.of) {
             (Kind::Min | Kind::Max, _) => return words[0] = bits(&record[self.at]),
             (Kind::Sum | Kind::Mean, Type::F64) => {
-                words[0] = floats.len() as u64;
-                floats.push(ExactSum::default());
+                words[0] = beside.floats.len() as u64;
+                beside.floats.push(ExactSum::default());
+            }
+            (Kind::ApproxCountDistinct, _) => {
+                words[0] = beside.sketches.len() as u64;
+                beside.sketches.push(Sketch::default());
             }
             _ => {}
         }
-        self.add_words(words, floats, record);
+        self.add_words(words, beside, record);
     }
 
     /// Takes a record.
     #[inline]
-    pub fn add_words(&self, words: &mut [u64], floats: &mut [ExactSum], record: &[Value<'_>]) {
+    pub fn add_words(&self, words: &mut [u64], beside: &mut Beside, record: &[Value<'_>]) {
         let value = match self.kind {
             Kind::Count => return words[0] += 1,
+            Kind::CountDistinct => return,
             _ => &record[self.at],
         };
         match (self.kind, value) {
+            (Kind::ApproxCountDistinct, value) => beside.sketches[words[0] as usize].add(value),
             (Kind::Sum | Kind::Mean, Value::F64(value)) => {
-                floats[words[0] as usize].add(*value);
+                beside.floats[words[0] as usize].add(*value);
                 words[1] += 1;
             }
             (Kind::Sum | Kind::Mean, _) => {
@@ -380,11 +448,12 @@ impl Computed {
     }
 
     /// Appends what [`Computed::merge`] reads.
-    pub fn write_words(&self, words: &[u64], floats: &[ExactSum], to: &mut Vec<u8>) {
+    pub fn write_words(&self, words: &[u64], beside: &Beside, to: &mut Vec<u8>) {
         match (self.kind, self.of) {
+            (Kind::ApproxCountDistinct, _) => beside.sketches[words[0] as usize].write(to),
             (Kind::Min | Kind::Max, _) => self.of_bits(words[0]).write(to),
             (Kind::Sum | Kind::Mean, Type::F64) => {
-                floats[words[0] as usize].write(to);
+                beside.floats[words[0] as usize].write(to);
                 to.extend_from_slice(&words[1].to_le_bytes());
             }
             _ => words

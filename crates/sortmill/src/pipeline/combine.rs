@@ -6,9 +6,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::aggregate::{Computed, State};
+use super::aggregate::{Beside, Computed, State};
 use super::column::Value;
-use super::exact::ExactSum;
 
 /// Takes a key and a value.
 pub type PairSink<'s> = &'s mut dyn FnMut(&[u8], &[u8]);
@@ -47,7 +46,7 @@ pub struct Table {
     stride: usize,
     entry_count: usize,
     keys: Vec<u8>,
-    floats: Vec<ExactSum>,
+    beside: Beside,
     /// One group alone, of a record that passes by.
     single: Vec<State>,
     bytes: usize,
@@ -108,7 +107,7 @@ impl Table {
             stride: STATES + words,
             entry_count: 0,
             keys: Vec::new(),
-            floats: Vec::new(),
+            beside: Beside::default(),
             single: Vec::new(),
             bytes: 0,
             bytes_max: usize::try_from(bytes_max)
@@ -142,7 +141,7 @@ impl Table {
         let mut words = &mut self.entries[from..from + self.stride - STATES];
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at_mut(aggregate.word_count());
-            aggregate.add_words(state, &mut self.floats, record);
+            aggregate.add_words(state, &mut self.beside, record);
             words = rest;
         }
     }
@@ -206,7 +205,7 @@ impl Table {
         let mut words = &mut self.entries[at + STATES..];
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at_mut(aggregate.word_count());
-            aggregate.begin_words(state, &mut self.floats, record);
+            aggregate.begin_words(state, &mut self.beside, record);
             words = rest;
         }
         self.entry_count += 1;
@@ -265,7 +264,7 @@ impl Table {
             let mut words = &entry[STATES..];
             for aggregate in &self.aggregates {
                 let (state, rest) = words.split_at(aggregate.word_count());
-                aggregate.write_words(state, &self.floats, &mut value);
+                aggregate.write_words(state, &self.beside, &mut value);
                 words = rest;
             }
             pairs(&whole, &value);
@@ -278,7 +277,7 @@ impl Table {
         self.entries.clear();
         self.entry_count = 0;
         self.keys.clear();
-        self.floats.clear();
+        self.beside.clear();
         self.bytes = 0;
         self.records = 0;
     }

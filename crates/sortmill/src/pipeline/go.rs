@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sortmill_io::Os;
 use sortmill_io::codec::Codec;
-use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::AtomicU64;
+use sortmill_io::sync::{Arc, core_count};
 
-use super::column::{Column, Value};
-use super::shuffle::{Drain, Feed, Shuffle};
+use super::column::{Column, Value, corrupt};
+use super::draw::Draw;
+use super::shuffle::{Drain, Feed, Shuffle, halves};
 use super::verbs::{Step, Steps};
 use super::write::Form;
 use super::{Node, NodeKind, Pipeline, Settings, paths};
@@ -32,7 +33,8 @@ use crate::run;
 use crate::temp::{BETWEEN, Temp};
 use crate::text;
 
-/// What a reducer's feed may keep, of which one is at work at a time: within what comes on top of the plan.
+/// What the feeds of reducers may keep, of which one for each thread is at work at a time: within what comes on top of the
+/// plan.
 const REDUCER_STATE_BYTES: u64 = 2 << 20;
 
 /// What was done, phase by phase.
@@ -245,16 +247,28 @@ impl Pipeline {
             job.map_makes_pairs = true;
             job.map_keeps_state = phase.shuffle.combines();
         }
+        if at > 0
+            && let Some(draw) = phase.shuffle.draw()
+        {
+            job.map = Some(drawing(draw));
+            job.map_makes_pairs = true;
+        }
+        job.reduces_in_turn = settings.reduces_in_turn || phase.shuffle.takes_turns();
+        let at_once = settings.threads.unwrap_or_else(core_count).max(1) as u64;
+        let next = next.map(|next| (next, REDUCER_STATE_BYTES / at_once));
         job.reduce = Some(reducer(phase, next, self, means.stop.as_ref()));
         // Between phases nothing comes first, not even the header of the text.
         job.reduce_makes_bytes = Some(Vec::new());
-        if next.is_none() {
+        if at + 1 == phases.len() {
             job.reduce_makes_bytes = Some(self.form.heading(&self.table.columns));
             let codec = Codec::of_name(&self.path);
             job.compress = codec.map(|codec| Compress { codec, level: None });
         }
         if phase.shuffle.groups() {
             job.equal_keys_meet = true;
+            job.equal_heads_meet = phase.shuffle.head_bytes();
+        }
+        if phase.shuffle.groups() || phase.shuffle.draw().is_some() {
             job.boundaries = Boundaries::Uniform;
         }
         job.memory_bytes = settings.memory_bytes;
@@ -281,9 +295,10 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
     if shuffle.combines() {
         words.push("combines what comes lately".to_owned());
     }
-    words.push(match shuffle.groups() {
-        true => format!("brings together: {name}, in the order of a hash"),
-        false => format!("brings together: {name}"),
+    words.push(match (shuffle.groups(), shuffle.head_bytes()) {
+        (true, None) => format!("brings together: {name}, in the order of a hash"),
+        (true, Some(_)) => format!("brings together: {name}, groups in the order of a hash"),
+        (false, _) => format!("brings together: {name}"),
     });
     words
 }
@@ -295,12 +310,15 @@ fn mapper(phase: &Phase) -> MapFn {
         let mut steps = Steps::new(&before);
         let mut feed = Feed::new(&shuffle, state_bytes);
         Box::new(move |line, made| {
+            let place = made.place;
             let mut pairs = |key: &[u8], value: &[u8]| made.push_pair(key, value);
             let Some(line) = line else {
                 return feed.end(&mut pairs);
             };
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
+            steps.at(place);
+            feed.at(place);
             let done = steps.go(&[Value::Bytes(line)], &mut |record| {
                 feed.add(record, &mut pairs);
                 Ok(())
@@ -309,6 +327,17 @@ fn mapper(phase: &Phase) -> MapFn {
                 made.refuse(error);
             }
         })
+    })
+}
+
+/// Pairs of the phase before get the keys that are drawn for them.
+fn drawing(draw: Draw) -> MapFn {
+    crate::job::each(move |pair, made| {
+        let key = draw.number(made.place, 0).to_be_bytes();
+        match halves(pair) {
+            Some((_, value)) => made.push_pair(&key, value),
+            None => made.refuse(corrupt()),
+        }
     })
 }
 
@@ -352,9 +381,14 @@ fn put_pair(key: &[u8], value: &[u8], pair: &mut Vec<u8>, out: &mut dyn FnMut(&[
 }
 
 /// Sorted pairs become records, go through the steps, and to the next phase or the output. What goes wrong ends the job.
-fn reducer(phase: &Phase, next: Option<&Phase>, of: &Pipeline, stop: Option<&Stop>) -> ReduceFn {
+fn reducer(
+    phase: &Phase,
+    next: Option<(&Phase, u64)>,
+    of: &Pipeline,
+    stop: Option<&Stop>,
+) -> ReduceFn {
     let (shuffle, after) = (Arc::clone(&phase.shuffle), phase.after.clone());
-    let next = next.map(|next| Arc::clone(&next.shuffle));
+    let next = next.map(|(next, state_bytes)| (Arc::clone(&next.shuffle), state_bytes));
     let (form, columns) = (of.form, of.table.columns.clone());
     let left = Arc::new(AtomicU64::new(Drain::wanted(&shuffle)));
     let stop = stop.cloned();
@@ -362,7 +396,9 @@ fn reducer(phase: &Phase, next: Option<&Phase>, of: &Pipeline, stop: Option<&Sto
         let mut drain = Drain::new(&shuffle, &left);
         let mut steps = Steps::new(&after);
         let mut end = match &next {
-            Some(next) => End::Feed(Box::new(Feed::new(next, REDUCER_STATE_BYTES)), Vec::new()),
+            Some((next, state_bytes)) => {
+                End::Feed(Box::new(Feed::new(next, *state_bytes)), Vec::new())
+            }
             None => End::Write(form, columns.clone(), Vec::new()),
         };
         let stop = stop.clone();
@@ -375,7 +411,7 @@ fn reducer(phase: &Phase, next: Option<&Phase>, of: &Pipeline, stop: Option<&Sto
                 |record: &[Value<'_>]| steps.go(record, &mut |record| end.put(record, out));
             let done = match pair {
                 Some(pair) => drain.add(pair, &mut sink),
-                None => drain.end(&mut sink),
+                None => drain.finish(&mut sink),
             };
             match (done, pair) {
                 (Ok(()), None) => end.end(out),

@@ -9,6 +9,8 @@
 //!
 //! Downwards every byte is turned. A float does not come back as it was if it is -0 or a NaN.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::column::{Column, Type, Value, take};
 
 /// A part of a key: a column of the table and its direction.
@@ -22,6 +24,13 @@ pub struct KeyColumn {
     pub descending: bool,
     /// Whether it is the last of the key.
     is_last: bool,
+}
+
+impl KeyColumn {
+    /// By what each of its bytes is turned.
+    fn turn(&self) -> u8 {
+        if self.descending { 0xff } else { 0 }
+    }
 }
 
 /// The parts of the key that `columns` make, each the number of a column of `table` and whether larger values come first.
@@ -80,7 +89,8 @@ fn write_bytes(bytes: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&[0, 0]);
 }
 
-fn float_bits(value: f64) -> u64 {
+/// A float as a number that compares as floats do in keys.
+pub fn float_bits(value: f64) -> u64 {
     let value = match value {
         _ if value.is_nan() => f64::from_bits(0x7ff8 << 48),
         _ if value == 0.0 => 0.0,
@@ -98,6 +108,53 @@ fn float(bits: u64) -> f64 {
         1 => bits ^ 1 << 63,
         _ => !bits,
     })
+}
+
+/// How many bytes the first `parts` of a key take of `bytes`. `None` if it is none.
+#[must_use]
+pub fn head_bytes(parts: &[KeyColumn], bytes: &[u8]) -> Option<usize> {
+    let mut rest = bytes;
+    for part in parts {
+        match part.kind {
+            Type::Binary | Type::String if part.is_last && !part.descending => rest = &[],
+            Type::Binary | Type::String => pass_bytes(&mut rest, part.turn())?,
+            Type::Bool => _ = take(&mut rest, 1)?,
+            Type::I64 | Type::U64 | Type::F64 => _ = take(&mut rest, 8)?,
+        }
+    }
+    Some(bytes.len() - rest.len())
+}
+
+/// What a key of `parts` alone would be hashed to, of which `head` is what they are in front of others: there the last part
+/// has an end, and so its zeros are marked. So groups come in the same order whatever orders their records.
+#[must_use]
+pub fn hash_head(parts: &[KeyColumn], head: &[u8]) -> u64 {
+    let Some((last, others)) = parts.split_last() else {
+        return xxh3_64(head);
+    };
+    if !last.kind.is_bytes() || last.descending {
+        return xxh3_64(head);
+    }
+    let from = head_bytes(others, head).expect("it was just written");
+    let unended = &head[..head.len() - 2];
+    if memchr::memchr(0, &unended[from..]).is_none() {
+        return xxh3_64(unended);
+    }
+    let mut alone = head[..from].to_vec();
+    read_bytes(&mut &head[from..], 0, &mut alone).expect("it was just written");
+    xxh3_64(&alone)
+}
+
+/// Passes by what [`write_bytes`] wrote, each byte of it turned by `turn`.
+fn pass_bytes(bytes: &mut &[u8], turn: u8) -> Option<()> {
+    loop {
+        let zero = memchr::memchr(turn, bytes)?;
+        let mark = *bytes.get(zero + 1)? ^ turn;
+        *bytes = &bytes[zero + 2..];
+        if mark == 0 {
+            return Some(());
+        }
+    }
 }
 
 /// The values that make up a key, in the order of its parts, those that are bytes one after the other in `text`, which
@@ -120,7 +177,7 @@ impl Values {
         self.text.clear();
         self.plain.clear();
         for part in key {
-            let turn = if part.descending { 0xff } else { 0 };
+            let turn = part.turn();
             let value = match part.kind {
                 Type::Binary | Type::String => {
                     let from = self.text.len();
@@ -246,6 +303,14 @@ mod tests {
                         }
                         let mut back = Values::default();
                         back.read(&key, bytes).unwrap();
+                        let mut head = Vec::new();
+                        write(&key[..1], one, &mut head);
+                        assert_eq!(head_bytes(&key[..1], bytes), Some(head.len()));
+                        assert_eq!(head_bytes(&key, bytes), Some(bytes.len()));
+                        let alone = key_columns(&table, &[(0, down)]);
+                        let mut hashed = Vec::new();
+                        write(&alone, one, &mut hashed);
+                        assert!(down || hash_head(&key[..1], &head) == xxh3_64(&hashed));
                         for (number, value) in one.iter().enumerate() {
                             assert_eq!(compare(&back.get(number), value), Ordering::Equal);
                         }

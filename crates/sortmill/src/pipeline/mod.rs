@@ -16,11 +16,16 @@
 mod aggregate;
 mod column;
 mod combine;
+mod compute;
+mod draw;
 mod exact;
 mod go;
+mod groups;
 mod key;
 mod paths;
+mod patterns;
 mod shuffle;
+mod sketch;
 mod verbs;
 mod write;
 
@@ -30,16 +35,23 @@ use sortmill_io::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Around, Tuning};
+use compute::With;
+use draw::{Draw, Sample};
+use patterns::Pattern;
 use shuffle::Shuffle;
 use verbs::Step;
 
-pub use aggregate::{Aggregate, Owned, count, first, max, mean, min, sum};
+pub use aggregate::{
+    Aggregate, Owned, approx_count_distinct, count, count_distinct, first, max, mean, min, sum,
+};
 pub use column::{Column, Type, Value};
+pub use compute::{Formula, hash, parse, timestamp};
 pub use exact::ExactSum;
 pub use go::{PhaseReport, PipelineReport};
+pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};
 pub use paths::expand;
-pub use shuffle::{GroupFn, MakeGroupFn};
-pub use verbs::{EachFn, FilterFn, Parts, Sink, fields, ngrams, split, words};
+pub use patterns::{Matches, matches};
+pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
 pub use write::Form;
 
 /// A table that is still to be made: where its records come from and what is done to them.
@@ -97,15 +109,7 @@ impl Table {
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there or no text.
     pub fn flat_map(&self, parts: &Parts) -> Result<Self> {
-        let at = find(&self.columns, &parts.column)?;
-        let kind = self.columns[at].kind;
-        if !kind.is_bytes() {
-            return Err(wrong(format!(
-                "{} is of type {}",
-                parts.column,
-                kind.name()
-            )));
-        }
+        let at = self.find_text(&parts.column)?;
         if let Some(cause) = parts.wrong() {
             return Err(wrong(cause.to_owned()));
         }
@@ -124,6 +128,32 @@ impl Table {
         let at = self.find_all(columns)?;
         let step = Step::Filter { at, function };
         self.then("filter".into(), NodeKind::Step(step), self.columns.clone())
+    }
+
+    /// The records whose text matches a regular expression.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there or no text, and an expression that cannot be read.
+    pub fn keep(&self, matches: &Matches) -> Result<Self> {
+        let step = Step::Matches {
+            at: self.find_text(&matches.column)?,
+            pattern: Pattern::new(&matches.pattern)?,
+            is_inverted: matches.is_inverted,
+        };
+        let not = if matches.is_inverted { "not " } else { "" };
+        let name = format!("{} {not}matching {:?}", matches.column, matches.pattern);
+        self.then(name, NodeKind::Step(step), self.columns.clone())
+    }
+
+    /// All columns and those that are computed, which take the place of others of their names or stand behind them all.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there or no text, where it should be.
+    pub fn with_columns(&self, computed: &[(&str, Formula)]) -> Result<Self> {
+        let (with, columns) = With::new(&self.columns, computed)?;
+        let names: Vec<&str> = computed.iter().map(|(name, _)| *name).collect();
+        let name = format!("with {}", names.join(", "));
+        self.then(name, NodeKind::Step(Step::With(with)), columns)
     }
 
     /// For each record those that `function` makes of the values of `columns`, of the columns `made`.
@@ -198,6 +228,38 @@ impl Table {
         self.bring("distinct".into(), shuffle, self.columns.clone())
     }
 
+    /// All records in an order drawn from `seed` and `epoch`, each order as likely as any other.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn shuffle(&self, seed: u64, epoch: u64) -> Result<Self> {
+        let name = format!("shuffle by seed {seed}, epoch {epoch}");
+        let shuffle = Shuffle::random(&self.columns, Draw::new(seed, epoch));
+        self.bring(name, shuffle, self.columns.clone())
+    }
+
+    /// Each record with the probability `fraction`, drawn from `seed`. It stands in front of all verbs that bring records
+    /// together: behind them records have no place of their own to draw by.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a fraction that is not from 0 to 1, and behind such a verb.
+    pub fn sample(&self, fraction: f64, seed: u64) -> Result<Self> {
+        let sample = Sample::new(fraction, seed);
+        let sample = sample.ok_or_else(|| wrong(format!("{fraction} is not from 0 to 1")))?;
+        let is_shuffle = |node: &Node| matches!(node.kind, NodeKind::Shuffle(_));
+        if self.nodes.iter().any(is_shuffle) {
+            return Err(wrong(
+                "a sample is drawn in front of the verbs that bring records together".to_owned(),
+            ));
+        }
+        let name = format!("sample {fraction} by seed {seed}");
+        self.then(
+            name,
+            NodeKind::Step(Step::Sample(sample)),
+            self.columns.clone(),
+        )
+    }
+
     /// The pipeline that writes the table to the file `path`, compressed as the end of its name says.
     ///
     /// # Errors
@@ -235,6 +297,15 @@ impl Table {
         self.then(name, NodeKind::Shuffle(Arc::new(shuffle)), columns)
     }
 
+    fn find_text(&self, name: &str) -> Result<usize> {
+        let at = find(&self.columns, name)?;
+        let kind = self.columns[at].kind;
+        match kind.is_bytes() {
+            true => Ok(at),
+            false => Err(wrong(format!("{name} is of type {}", kind.name()))),
+        }
+    }
+
     fn find_all(&self, names: &[&str]) -> Result<Vec<usize>> {
         if names.is_empty() {
             return Err(wrong("no column is named".to_owned()));
@@ -263,23 +334,21 @@ impl Groups {
     /// [`ErrorKind::Usage`] for a column that is not there, or no number where one is needed.
     pub fn agg(&self, aggregates: &[Aggregate]) -> Result<Table> {
         let (mut computed, mut columns) = (Vec::new(), self.columns());
+        let mut counted = None;
         for aggregate in aggregates {
             let (one, column) = aggregate.find(&self.table.columns)?;
+            if let Some(at) = one.distinct_of()
+                && *counted.get_or_insert(at) != at
+            {
+                return Err(wrong(
+                    "count_distinct is of one column: another group_by counts another".to_owned(),
+                ));
+            }
             computed.push(one);
             columns.push(column);
         }
         let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
         self.table.bring(self.name(), shuffle, columns)
-    }
-
-    /// What `make`'s function makes of each group, which it sees record by record in the order of the input, of the
-    /// columns `made`.
-    ///
-    /// # Errors
-    /// As [`Groups::agg`].
-    pub fn apply(&self, made: Vec<Column>, make: MakeGroupFn) -> Result<Table> {
-        let shuffle = Shuffle::apply(&self.table.columns, &self.by, make, &made);
-        self.table.bring(self.name(), shuffle, made)
     }
 
     /// A record for each group: its first one, to which `function` has added all others one after the other, in the order
@@ -345,6 +414,9 @@ pub struct Settings {
     /// What is done around the functions that lie in front of the first verb that brings records together, once for
     /// many records; `None` is nothing.
     pub around: Option<Around>,
+    /// Partitions are reduced one after the other: functions behind a verb that brings records together gain nothing from
+    /// threads.
+    pub reduces_in_turn: bool,
     /// Sizes that tests shrink.
     pub tuning: Tuning,
 }

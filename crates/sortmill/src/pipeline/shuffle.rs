@@ -10,8 +10,9 @@
 //! | keep | nothing: places decide | all columns |
 //! | sort | the columns it is by | the other columns, and floats |
 //! | top | those, then all others upwards | floats |
-//! | group | a hash of the columns, the columns | the aggregates' states |
-//! | apply | a hash of the columns, the columns | the other columns, and floats |
+//! | group | a hash of the columns, the columns, and the one whose different values are counted | the aggregates' states |
+//! | apply | a hash of the columns, the columns, and those that order a group | the other columns, and floats |
+//! | random | 64 bits drawn from seed and place | all columns |
 
 use std::collections::BinaryHeap;
 
@@ -22,22 +23,19 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::aggregate::{Computed, State};
 use super::column::{Column, Type, Value, corrupt, row};
 use super::combine::{HASH_BYTES, PairSink, Table, hashed};
+use super::draw::{Draw, Place};
+use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, Values, tells};
 use super::verbs::Sink;
 use crate::error::Result;
 use crate::order::KV_HEADER_BYTES;
 
-/// Takes the records of one group after the other, `None` after a group's last; hands what comes out to its second
-/// argument. It sees the columns of the table in their order.
-pub type GroupFn = Box<dyn FnMut(Option<&[Value<'_>]>, Sink<'_>) -> Result<()> + Send>;
-
-/// Makes the function of the groups of one partition.
-pub type MakeGroupFn = Arc<dyn Fn() -> GroupFn + Send + Sync>;
-
 /// How records are brought together.
 pub(super) struct Shuffle {
     how: How,
     key: Vec<KeyColumn>,
+    /// So many parts of the key tell the group, where there are groups; the others order its records.
+    group_count: usize,
     /// Columns that the key does not tell.
     rest: Vec<usize>,
     /// What each column of a record is: of the table that goes in.
@@ -51,7 +49,8 @@ enum How {
     Sort,
     Top(u64),
     Group(Vec<Computed>),
-    Apply(MakeGroupFn, Vec<Type>),
+    Apply(MakeStreamFn, Vec<Type>),
+    Random(Draw),
 }
 
 #[derive(Clone, Copy)]
@@ -77,6 +76,7 @@ impl Shuffle {
         let told = (0..table.len()).map(&mut tell).collect();
         Self {
             how,
+            group_count: key.len(),
             key,
             rest,
             columns: table.iter().map(|column| column.kind).collect(),
@@ -99,15 +99,38 @@ impl Shuffle {
         Self::new(table, &all, How::Top(count))
     }
 
+    /// Groups; of `aggregates` at most one counts the different values of a column.
     pub fn group(table: &[Column], by: &[usize], aggregates: Vec<Computed>) -> Self {
-        let by: Vec<_> = by.iter().map(|&at| (at, false)).collect();
-        Self::new(table, &by, How::Group(aggregates))
+        let mut key: Vec<_> = by.iter().map(|&at| (at, false)).collect();
+        // In order, the values that are counted stand together.
+        let counted = aggregates.iter().find_map(Computed::distinct_of);
+        key.extend(counted.map(|at| (at, false)));
+        Self::new(table, &key, How::Group(aggregates)).grouped(by.len())
     }
 
-    pub fn apply(table: &[Column], by: &[usize], make: MakeGroupFn, made: &[Column]) -> Self {
-        let by: Vec<_> = by.iter().map(|&at| (at, false)).collect();
+    /// Groups whose records come in the order of the columns `order`, those that are equal there in that of the input.
+    pub fn apply(
+        table: &[Column],
+        by: &[usize],
+        order: &[(usize, bool)],
+        make: MakeStreamFn,
+        made: &[Column],
+    ) -> Self {
+        let mut key: Vec<_> = by.iter().map(|&at| (at, false)).collect();
+        key.extend_from_slice(order);
         let made = made.iter().map(|column| column.kind).collect();
-        Self::new(table, &by, How::Apply(make, made))
+        Self::new(table, &key, How::Apply(make, made)).grouped(by.len())
+    }
+
+    pub fn random(table: &[Column], draw: Draw) -> Self {
+        Self::new(table, &[], How::Random(draw))
+    }
+
+    fn grouped(self, group_count: usize) -> Self {
+        Self {
+            group_count,
+            ..self
+        }
     }
 
     /// Whether records of one key must meet, and are ordered by a hash of it.
@@ -115,12 +138,43 @@ impl Shuffle {
         matches!(self.how, How::Group(_) | How::Apply(..))
     }
 
+    /// Bytes of keys that records of one group have alike, where more of the key orders them within it.
+    pub fn head_bytes(&self) -> Option<usize> {
+        (self.groups() && self.orders_within()).then_some(HASH_BYTES)
+    }
+
+    fn orders_within(&self) -> bool {
+        self.group_count < self.key.len()
+    }
+
+    /// What draws the order of the records, if it is drawn.
+    pub fn draw(&self) -> Option<Draw> {
+        match self.how {
+            How::Random(draw) => Some(draw),
+            _ => None,
+        }
+    }
+
+    /// Whether units must be reduced one after the other, because one needs to know of the others.
+    pub fn takes_turns(&self) -> bool {
+        matches!(self.how, How::Top(_))
+    }
+
+    /// Hands on a pair whose key begins with a hash of all its columns: with that of the group's instead.
+    fn put_in_group(&self, key: &[u8], value: &[u8], whole: &mut Vec<u8>, pairs: PairSink<'_>) {
+        let columns = &key[HASH_BYTES..];
+        let of_group = &self.key[..self.group_count];
+        let head = key::head_bytes(of_group, columns).expect("it was just written");
+        hashed(key::hash_head(of_group, &columns[..head]), columns, whole);
+        pairs(whole, value);
+    }
+
     /// Whether its feed keeps records between others.
     pub fn combines(&self) -> bool {
         match &self.how {
             How::Group(aggregates) => aggregates.iter().all(Computed::combines),
             How::Top(_) => true,
-            How::Keep | How::Sort | How::Apply(..) => false,
+            How::Keep | How::Sort | How::Apply(..) | How::Random(_) => false,
         }
     }
 }
@@ -132,6 +186,9 @@ pub(super) struct Feed {
     whole: Vec<u8>,
     value: Vec<u8>,
     table: Option<Table>,
+    /// Where the record lies that the next ones are made of, and how many have come from there.
+    place: Option<Place>,
+    from_place: u64,
     /// The least pairs that have come, the greatest of them first; of how many bytes, and how many there may be.
     least: BinaryHeap<(Vec<u8>, Vec<u8>)>,
     least_bytes: u64,
@@ -151,10 +208,18 @@ impl Feed {
             whole: Vec::new(),
             value: Vec::new(),
             table,
+            place: None,
+            from_place: 0,
             least: BinaryHeap::new(),
             least_bytes: 0,
             state_bytes,
         }
+    }
+
+    /// What comes next is made of what lies at `place`.
+    pub fn at(&mut self, place: Place) {
+        self.place = Some(place);
+        self.from_place = 0;
     }
 
     /// Takes a record.
@@ -164,9 +229,18 @@ impl Feed {
             return table.add(record[at].bytes(), record, pairs);
         }
         self.key.clear();
-        key::write(&shuffle.key, record, &mut self.key);
+        let (of_group, within) = shuffle.key.split_at(shuffle.group_count);
+        key::write(of_group, record, &mut self.key);
+        let head = self.key.len();
+        key::write(within, record, &mut self.key);
         if let Some(table) = &mut self.table {
-            return table.add(&self.key, record, pairs);
+            if within.is_empty() {
+                return table.add(&self.key, record, pairs);
+            }
+            let whole = &mut self.whole;
+            return table.add(&self.key, record, &mut |key, value| {
+                shuffle.put_in_group(key, value, whole, pairs);
+            });
         }
         self.value.clear();
         for &at in &shuffle.rest {
@@ -175,8 +249,21 @@ impl Feed {
         match shuffle.how {
             How::Top(count) => self.add_least(count, pairs),
             How::Apply(..) => {
-                hashed(xxh3_64(&self.key), &self.key, &mut self.whole);
+                let hash = match within {
+                    [] => xxh3_64(&self.key),
+                    _ => key::hash_head(of_group, &self.key[..head]),
+                };
+                hashed(hash, &self.key, &mut self.whole);
                 pairs(&self.whole, &self.value);
+            }
+            How::Random(draw) => {
+                // Where no place is known, who reads the pair draws.
+                if let Some(place) = self.place {
+                    let number = draw.number(place, self.from_place);
+                    self.key.extend_from_slice(&number.to_be_bytes());
+                }
+                self.from_place += 1;
+                pairs(&self.key, &self.value);
             }
             How::Keep | How::Sort | How::Group(_) => pairs(&self.key, &self.value),
         }
@@ -203,7 +290,11 @@ impl Feed {
     /// Hands on what it has kept.
     pub fn end(&mut self, pairs: PairSink<'_>) {
         if let Some(table) = &mut self.table {
-            table.end(pairs);
+            let (shuffle, whole) = (&*self.shuffle, &mut self.whole);
+            match shuffle.orders_within() {
+                false => table.end(pairs),
+                true => table.end(&mut |key, value| shuffle.put_in_group(key, value, whole, pairs)),
+            }
         }
         for (key, value) in self.least.drain() {
             pairs(&key, &value);
@@ -217,12 +308,13 @@ pub(super) struct Drain {
     shuffle: Arc<Shuffle>,
     /// How many records are still wanted, by all partitions together.
     left: Arc<AtomicU64>,
-    /// The key of the group that is open, if one is.
-    group: Vec<u8>,
+    /// The last key of the group that is open, if one is, and how much of it is that of all its records.
+    last: Vec<u8>,
+    head_bytes: usize,
     is_open: bool,
     values: Values,
     states: Vec<State>,
-    function: Option<GroupFn>,
+    function: Option<StreamFn>,
 }
 
 impl Drain {
@@ -231,7 +323,8 @@ impl Drain {
         Self {
             shuffle: Arc::clone(shuffle),
             left: Arc::clone(left),
-            group: Vec::new(),
+            last: Vec::new(),
+            head_bytes: 0,
             is_open: false,
             values: Values::default(),
             states: Vec::new(),
@@ -256,19 +349,8 @@ impl Drain {
         if !self.shuffle.groups() {
             return self.single(key, value, sink);
         }
-        if !self.is_open || self.group != key {
-            self.end(sink)?;
-            let columns = key.get(HASH_BYTES..).ok_or_else(corrupt)?;
-            self.values
-                .read(&self.shuffle.key, columns)
-                .ok_or_else(corrupt)?;
-            self.group.clear();
-            self.group.extend_from_slice(key);
-            self.is_open = true;
-            if let How::Group(aggregates) = &self.shuffle.how {
-                self.states.clear();
-                self.states.extend(aggregates.iter().map(Computed::begin));
-            }
+        if !self.is_open || self.last != key {
+            self.next_key(key, sink)?;
         }
         match &self.shuffle.how {
             How::Group(aggregates) => {
@@ -286,11 +368,41 @@ impl Drain {
                 let function = self.function.as_mut().expect("it was made");
                 let mut checked = |values: &[Value<'_>]| put(values, made, sink);
                 record(&self.shuffle, &self.values, value, |record| {
-                    function(Some(record), &mut checked)
+                    function(Event::Record(record), &mut checked)
                 })
             }
-            How::Keep | How::Sort | How::Top(_) => unreachable!("they have no groups"),
+            How::Keep | How::Sort | How::Top(_) | How::Random(_) => {
+                unreachable!("they have no groups")
+            }
         }
+    }
+
+    /// Another key comes: of another group, or further on in the order of the one that is open.
+    fn next_key(&mut self, key: &[u8], sink: Sink<'_>) -> Result<()> {
+        let shuffle = Arc::clone(&self.shuffle);
+        let columns = key.get(HASH_BYTES..).ok_or_else(corrupt)?;
+        let head = match shuffle.orders_within() {
+            true => key::head_bytes(&shuffle.key[..shuffle.group_count], columns),
+            false => Some(columns.len()),
+        };
+        let head = HASH_BYTES + head.ok_or_else(corrupt)?;
+        let is_same = self.is_open && self.last[..self.head_bytes] == key[..head];
+        if !is_same {
+            self.end(sink)?;
+            self.is_open = true;
+            if let How::Group(aggregates) = &shuffle.how {
+                self.states.clear();
+                self.states.extend(aggregates.iter().map(Computed::begin));
+            }
+        }
+        self.states.iter_mut().for_each(State::next_value);
+        self.values
+            .read(&shuffle.key, columns)
+            .ok_or_else(corrupt)?;
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.head_bytes = head;
+        Ok(())
     }
 
     fn single(&mut self, key: &[u8], value: &[u8], sink: Sink<'_>) -> Result<()> {
@@ -302,6 +414,12 @@ impl Drain {
             }
             self.left.store(left - 1, Ordering::SeqCst);
         }
+        // A key that was drawn tells nothing.
+        let key = if self.shuffle.draw().is_some() {
+            &[]
+        } else {
+            key
+        };
         self.values
             .read(&self.shuffle.key, key)
             .ok_or_else(corrupt)?;
@@ -315,7 +433,7 @@ impl Drain {
         }
         match &self.shuffle.how {
             How::Group(aggregates) => {
-                let keys = self.shuffle.key.len();
+                let keys = self.shuffle.group_count;
                 let get = |number: usize| match number.checked_sub(keys) {
                     None => Ok(self.values.get(number)),
                     Some(number) => aggregates[number].value(&self.states[number]),
@@ -324,9 +442,20 @@ impl Drain {
             }
             How::Apply(_, made) => {
                 let function = self.function.as_mut().expect("it was made");
-                function(None, &mut |values| put(values, made, sink))
+                function(Event::GroupEnd, &mut |values| put(values, made, sink))
             }
-            How::Keep | How::Sort | How::Top(_) => Ok(()),
+            How::Keep | How::Sort | How::Top(_) | How::Random(_) => Ok(()),
+        }
+    }
+
+    /// Behind the partition's last pair: ends the group that is open, and all of them.
+    pub fn finish(&mut self, sink: Sink<'_>) -> Result<()> {
+        self.end(sink)?;
+        match (&self.shuffle.how, &mut self.function) {
+            (How::Apply(_, made), Some(function)) => {
+                function(Event::End, &mut |values| put(values, made, sink))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -361,7 +490,7 @@ fn record(
 }
 
 /// Key and value of a pair.
-fn halves(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn halves(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = u32::from_le_bytes(pair.get(..4)?.try_into().expect("four bytes"));
     pair.get(KV_HEADER_BYTES..)?
         .split_at_checked(length as usize)

@@ -3,9 +3,13 @@
 //! In comes a record, as a row of values; out go any number of records to whoever is next. Each worker has steps of its
 //! own, with their scratch space. Text is cut where it lies and copied only where letters change.
 
+use regex::bytes::CaptureLocations;
 use sortmill_io::sync::Arc;
 
 use super::column::{Column, Type, Value, row};
+use super::compute::With;
+use super::draw::{Place, Sample};
+use super::patterns::Pattern;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Takes one record after the other.
@@ -33,6 +37,7 @@ enum How {
     Ngrams { count: usize, lower: bool },
     Split { by: Vec<u8> },
     Fields { by: Vec<u8> },
+    Extract { pattern: Pattern },
 }
 
 fn parts(column: impl Into<String>, made: &str, how: How) -> Parts {
@@ -76,6 +81,26 @@ pub fn fields(column: impl Into<String>, by: impl Into<Vec<u8>>, made: Vec<Colum
     }
 }
 
+/// One record of the parts in parentheses of the regular expression `pattern` where it is first found in `column`: as many
+/// columns as `made`, each read as what its type says. Records where it is not found are left out, and a part of it that took
+/// no part is empty text.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for an expression that cannot be read, or has another number of parts in parentheses.
+pub fn extract(column: impl Into<String>, pattern: &str, made: Vec<Column>) -> Result<Parts> {
+    let pattern = Pattern::new(pattern)?;
+    if pattern.group_count() != made.len() {
+        let (parts, columns) = (pattern.group_count(), made.len());
+        let cause = format!("{parts} parts in parentheses and {columns} columns");
+        return Err(super::wrong(cause));
+    }
+    Ok(Parts {
+        column: column.into(),
+        made,
+        how: How::Extract { pattern },
+    })
+}
+
 impl Parts {
     /// With words in lower case (Unicode, of each word by itself); of others the same.
     #[must_use]
@@ -114,6 +139,7 @@ impl Parts {
             How::Ngrams { count, .. } => format!("{count}-grams"),
             How::Split { .. } => "split".to_owned(),
             How::Fields { .. } => "fields".to_owned(),
+            How::Extract { .. } => "parts of a pattern".to_owned(),
         };
         format!("{name} of {}", self.column)
     }
@@ -131,6 +157,14 @@ pub(super) enum Step {
         function: FilterFn,
     },
     Select(Vec<usize>),
+    /// Those in whose column a pattern is found, or those in which it is not.
+    Matches {
+        at: usize,
+        pattern: Pattern,
+        is_inverted: bool,
+    },
+    With(With),
+    Sample(Sample),
     Each {
         at: Vec<usize>,
         made: Vec<Type>,
@@ -147,6 +181,10 @@ pub(super) struct Steps {
 struct Scratch {
     text: Vec<u8>,
     starts: Vec<usize>,
+    found: Option<CaptureLocations>,
+    /// Where the record lies that records are made of, and how many have come from there.
+    place: Place,
+    from_place: u64,
 }
 
 impl Steps {
@@ -154,6 +192,14 @@ impl Steps {
         let with_scratch = |step: &Step| (step.clone(), Scratch::default());
         Self {
             steps: steps.iter().map(with_scratch).collect(),
+        }
+    }
+
+    /// What comes next is made of what lies at `place`.
+    pub fn at(&mut self, place: Place) {
+        for (_, scratch) in &mut self.steps {
+            scratch.place = place;
+            scratch.from_place = 0;
         }
     }
 
@@ -179,6 +225,23 @@ fn go(steps: &mut [(Step, Scratch)], record: &[Value<'_>], sink: Sink<'_>) -> Re
                 |number| Ok(record[at[number]]),
                 |values| function(values),
             )? {
+                true => next(record),
+                false => Ok(()),
+            }
+        }
+        Step::Matches {
+            at,
+            pattern,
+            is_inverted,
+        } => match pattern.is_in(record[*at].bytes()) != *is_inverted {
+            true => next(record),
+            false => Ok(()),
+        },
+        Step::With(with) => with.go(record, next),
+        Step::Sample(sample) => {
+            let index = scratch.from_place;
+            scratch.from_place += 1;
+            match sample.keeps(scratch.place, index) {
                 true => next(record),
                 false => Ok(()),
             }
@@ -220,7 +283,9 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
             next(&[Value::Bytes(lowered(word, *lower, &mut scratch.text))])
         }),
         How::Ngrams { count, lower } => {
-            let Scratch { text: row, starts } = scratch;
+            let Scratch {
+                text: row, starts, ..
+            } = scratch;
             row.clear();
             starts.clear();
             let mut one = Vec::new();
@@ -234,16 +299,14 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
             let mut ranges = starts.windows(count + 1);
             ranges.try_for_each(|of| next(&[Value::Bytes(&row[of[0]..of[*count] - 1])]))
         }
+        How::Extract { pattern } => pattern.extract(text, &parts.made, &mut scratch.found, next),
         How::Split { by } => each_part(text, by, |part| next(&[Value::Bytes(part)])),
         How::Fields { by } => {
             let mut values = Vec::with_capacity(parts.made.len());
             let mut found = 0;
             each_part(text, by, |part| {
                 if let Some(column) = parts.made.get(found) {
-                    values.push(column.kind.parse(part).map_err(|mut error| {
-                        error.cause = format!("column {}: {}", column.name, error.cause);
-                        error
-                    })?);
+                    values.push(column.read(part)?);
                 }
                 found += 1;
                 Ok(())

@@ -1,11 +1,32 @@
-//! What workers keep while they distribute, beside the records on their way: keys seen, and what may be among the
-//! first. Pure; no I/O.
+//! What workers keep beside the records on their way: keys seen and what may be among the first, while they
+//! distribute; what they have reduced before its turn, while they sort. Pure; no I/O.
 
 use serde::{Deserialize, Serialize};
 
-use super::Budget;
+use super::{Budget, PARTITION_BYTES_MAX, Reading};
 use crate::best::KEPT_BYTES;
 use crate::job::Job;
+
+/// So many chunks are for what a job cannot do without.
+const CHUNKS_FIRST: u64 = 24;
+
+/// What each worker, and the loader, may reduce of a partition before its turn, in bytes: with much memory one of the best
+/// size comes out in no more, as a rule; with little it is nothing. 0 also where nothing is reduced, or in turn, or nobody
+/// else works meanwhile.
+pub(super) fn ahead_bytes(job: &Job, reading: &Reading, budget: &mut Budget) -> Option<usize> {
+    if job.reduce.is_none() || job.reduces_in_turn || reading.worker_count == 1 {
+        return Some(0);
+    }
+    let holders = reading.worker_count as u64 + 1;
+    let first = CHUNKS_FIRST * reading.chunk_bytes as u64;
+    let each = budget.limit_bytes.saturating_sub(first) / 8 / holders;
+    let each = each.min(PARTITION_BYTES_MAX);
+    if each == 0 {
+        return Some(0);
+    }
+    budget.hold("reduced before its turn", holders * each)?;
+    Some(each as usize)
+}
 
 /// Keys that a worker has seen, where repeats are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -174,6 +174,8 @@ pub fn within(
         encoders: None,
         temp_packing: None,
         equal_keys_meet: false,
+        equal_heads_meet: None,
+        ahead_bytes: 0,
         seen: None,
         yields: job.yields,
         candidates: None,

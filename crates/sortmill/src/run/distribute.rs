@@ -613,10 +613,13 @@ impl<'a> Worker<'a> {
                 continue;
             };
             let (mut next, mut before) = (0, cut_out);
+            let base = chunk.map_or((0, 0), |(chunk, zero)| {
+                (chunk.input as u64, chunk.offset.wrapping_sub(zero as u64))
+            });
             while next < batch.len() {
                 let calls = (&mut *mapper, shared.job.map_around.as_ref());
                 let made;
-                (made, next) = map(&batch, next, calls, &mut self.made, key);
+                (made, next) = map(&batch, next, base, calls, &mut self.made, key);
                 let last = batch.offsets.range(next - 1).start;
                 let made = made.map_err(|error| placed(error, shared, chunk, last))?;
                 count(meter, Stage::Map, &before, &made.fingerprint);

@@ -71,6 +71,7 @@ pub fn mapped(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<Mappe
         all,
         |record| {
             from_bytes += record.len() as u64;
+            made.place.1 += 1;
             mapper(Some(record), &mut made);
             see(&mut made);
         },

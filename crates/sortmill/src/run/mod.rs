@@ -4,6 +4,7 @@
 //! [`sorting`]; inputs that are sorted already take one step, [`merge_inputs`]. All threads are joined before [`sort`]
 //! returns; the first error wins.
 
+mod ahead;
 mod border;
 mod columns;
 mod compress;

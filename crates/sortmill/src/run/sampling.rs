@@ -293,6 +293,7 @@ impl<'a> Seen<'a> {
             None if self.order.check(record).is_err() => {}
             None => self.sample.add(self.order, record, chunk),
             Some((mapper, made)) => {
+                made.place.1 += 1;
                 mapper(Some(record), made);
                 self.take(chunk);
             }

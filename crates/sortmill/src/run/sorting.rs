@@ -11,6 +11,7 @@ use sortmill_io::sync::atomic::AtomicU32;
 use sortmill_io::sync::{Arc, MutexGuard, scope, spawn};
 use sortmill_io::{File, Table};
 
+use super::ahead::Spares;
 use super::compress::Frames;
 use super::distribute::{guarded, join};
 use super::judge;
@@ -18,7 +19,7 @@ use super::lay_out::lay_out;
 use super::long::gather_long;
 use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
-use super::tail::{Makes, Tail, WayOut};
+use super::tail::{Makes, Out, Tail, WayOut};
 use super::until::{discard, received_bytes};
 use super::{Shared, border, expected, relocate};
 use crate::bodies::{Bodies, BodyReader, Means};
@@ -138,7 +139,7 @@ pub struct Done {
     pub written: Fingerprint,
     pub sizes: Vec<u64>,
     /// What came out of units, by their numbers.
-    units: Vec<(usize, Fingerprint)>,
+    pub units: Vec<(usize, Fingerprint)>,
     pub merged: u64,
     pub merge_written_bytes: u64,
     pub merge_read_bytes: u64,
@@ -165,7 +166,9 @@ pub struct Phase<'a> {
     pub run_count: AtomicU32,
     padded: bool,
     /// The one sink of a phase in which units take turns.
-    sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
+    pub sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
+    /// Memory for what is reduced before its turn.
+    pub spares: Spares,
     /// What units that take turns hand on to each other.
     tail: sortmill_io::sync::Mutex<Tail>,
 }
@@ -271,6 +274,7 @@ pub fn sort(
         run_count: AtomicU32::new(0),
         padded: is_file && frames.is_none(),
         sink: sortmill_io::sync::Mutex::new(None),
+        spares: Spares::default(),
         tail: sortmill_io::sync::Mutex::new(Tail::new(shared.job, shared.plan, shared.number)),
     };
 
@@ -640,6 +644,9 @@ impl<'a> Phase<'a> {
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
     ) -> Result<()> {
+        if self.reduces_ahead() {
+            return self.put_ahead(number, meter, done, give);
+        }
         if self.in_turn {
             let its_turn = self.places.wait_turn(number);
             meter.lap(Stage::Reduce, State::Output);
@@ -672,7 +679,7 @@ impl<'a> Phase<'a> {
     }
 
     /// What becomes of a unit's records, whatever was made of those of others.
-    fn makes(&self) -> Makes<'static> {
+    pub fn makes(&self) -> Makes<'static> {
         match &self.shared.job.reduce {
             None => Makes::Same,
             Some(make) => Makes::Reduced(make()),
@@ -703,7 +710,7 @@ impl<'a> Phase<'a> {
         let mut way = WayOut {
             shared: self.shared,
             order: &self.order,
-            sink,
+            out: Out::Sink(sink),
             makes,
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
@@ -713,6 +720,7 @@ impl<'a> Phase<'a> {
         way.reduce(None, meter)?;
         done.dropped.merge(&way.dropped);
         let (gathered, reduced) = (way.gathered.without(&way.dropped), way.reduced);
+        drop(way);
         let written = match self.shared.job.reduce {
             None => &gathered,
             Some(_) => &reduced,

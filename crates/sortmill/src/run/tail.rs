@@ -4,6 +4,7 @@
 //! the **tail**, which the phase keeps.
 
 use super::Shared;
+use super::ahead::Ahead;
 use super::long::put_item;
 use super::sorting::Done;
 use crate::bodies::BodyReader;
@@ -80,11 +81,29 @@ pub enum Makes<'w> {
     ByTail(&'w mut Tail),
 }
 
+/// Where what comes out goes.
+pub enum Out<'w, 'a> {
+    /// To the place of the unit in the output, or, of units that take turns, behind what came before.
+    Sink(&'w mut Sink<'a>),
+    /// There when its turn has come.
+    Ahead(Ahead<'w, 'a>),
+}
+
+impl Out<'_, '_> {
+    #[inline]
+    fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        match self {
+            Self::Sink(sink) => sink.put(record, meter),
+            Self::Ahead(ahead) => ahead.put(record, meter),
+        }
+    }
+}
+
 /// From sorted records to the output.
 pub struct WayOut<'w, 'a> {
     pub shared: &'w Shared<'w>,
     pub order: &'w Order,
-    pub sink: &'w mut Sink<'a>,
+    pub out: Out<'w, 'a>,
     pub makes: Makes<'w>,
     /// What came out of the sorters.
     pub gathered: Fingerprint,
@@ -98,7 +117,7 @@ impl WayOut<'_, '_> {
     #[inline]
     pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         match self.makes {
-            Makes::Same => self.sink.put(record, meter),
+            Makes::Same => self.out.put(record, meter),
             Makes::Reduced(_) => self.reduce(Some(record), meter),
             Makes::ByTail(_) => self.put_to_tail(record, meter),
         }
@@ -106,20 +125,20 @@ impl WayOut<'_, '_> {
 
     #[inline]
     fn put_to_tail(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
-        let Self { sink, makes, .. } = self;
+        let Self { out, makes, .. } = self;
         let Makes::ByTail(tail) = makes else {
             unreachable!("it was just seen");
         };
         match tail {
-            Tail::None => sink.put(record, meter),
-            Tail::Runs(counter) => counter.next(record, |line| sink.put(line, meter)),
+            Tail::None => out.put(record, meter),
+            Tail::Runs(counter) => counter.next(record, |line| out.put(line, meter)),
             Tail::Left(0) => {
                 self.dropped.add(record, self.shared.number);
                 Ok(())
             }
             Tail::Left(left) => {
                 *left -= 1;
-                sink.put(record, meter)
+                out.put(record, meter)
             }
         }
     }
@@ -132,8 +151,8 @@ impl WayOut<'_, '_> {
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let key = self.shared.number;
-        if matches!(self.makes, Makes::Same) {
-            return put_item(self.sink, &mut self.gathered, key, item, bodies, meter);
+        if let (Makes::Same, Out::Sink(sink)) = (&self.makes, &mut self.out) {
+            return put_item(sink, &mut self.gathered, key, item, bodies, meter);
         }
         let whole;
         let record = match item {
@@ -153,7 +172,7 @@ impl WayOut<'_, '_> {
             return Ok(());
         };
         let mut result = Ok(());
-        let (sink, reduced, key) = (&mut *self.sink, &mut self.reduced, self.shared.number);
+        let (out, reduced, key) = (&mut self.out, &mut self.reduced, self.shared.number);
         let plan = self.shared.plan;
         let bytes_max = plan.record_bytes_max;
         let is_free = self.shared.job.reduce_makes_bytes.is_some();
@@ -163,7 +182,7 @@ impl WayOut<'_, '_> {
             }
             let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
             result = match is_right {
-                true => sink.put(made, meter),
+                true => out.put(made, meter),
                 false => Err(Error::new(
                     ErrorKind::Usage,
                     "calling the reduce function",

@@ -4,13 +4,14 @@ use crate::batch::{Batch, Records};
 use crate::error::Result;
 use crate::job::{Around, Mapper};
 
-/// Calls `mapper` with records of `batch` from number `from` on, until what it makes is a batch or no record is left; that
+/// Calls `mapper` with records of `batch`, whose bytes begin at byte `zero` of input number `input`, from number `from` on, until what it makes is a batch or no record is left; that
 /// is gathered in `made`, the caller's scratch space. Answers it, or what was wrong with the last record that the mapper
 /// saw: the function failed, made a record that is not of the job's format, or too much out of one; and the number of the
 /// next record.
 pub fn map<'a>(
     batch: &Batch<'_>,
     from: usize,
+    (input, zero): (u64, u64),
     (mapper, around): (&mut Mapper, Option<&Around>),
     made: &'a mut Records,
     key: u64,
@@ -19,6 +20,10 @@ pub fn map<'a>(
     let mut next = from;
     let mut work = || {
         while next < batch.len() && !made.is_full() {
+            made.place = (
+                input,
+                zero.wrapping_add(batch.offsets.range(next).start as u64),
+            );
             mapper(Some(batch.record(next)), made);
             next += 1;
         }

@@ -24,7 +24,7 @@ const CSV: Form = Form::Csv { header: true };
 const BARE: Form = Form::Csv { header: false };
 
 /// Memory that a few megabytes of records are too much for.
-fn small() -> Settings {
+pub fn small() -> Settings {
     Settings {
         memory_bytes: Some(6 << 20),
         threads: Some(2),
@@ -37,11 +37,11 @@ fn small() -> Settings {
     }
 }
 
-fn host() -> Host {
+pub fn host() -> Host {
     Host::new(RingKind::Posix, false).unwrap()
 }
 
-fn run(pipeline: &Pipeline, settings: &Settings) -> Result<PipelineReport, Error> {
+pub fn run(pipeline: &Pipeline, settings: &Settings) -> Result<PipelineReport, Error> {
     pipeline.run(settings, &host(), &Stop::new())
 }
 
@@ -689,6 +689,7 @@ fn explained_before_it_is_done() {
         "brings together: top 9 by count downwards",
         "writes CSV to",
         "state of the map function",
+        "reduced before its turn",
     ] {
         assert!(told.contains(line), "{line} is not in\n{told}");
     }

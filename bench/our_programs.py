@@ -1,0 +1,65 @@
+"""The programs that are timed, in Python: our_programs.py NAME --memory BYTES --threads N --temp DIR -o OUT IN
+
+What a user would write, with verbs that run in Rust. The report goes to OUT.report, as JSON.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import sortmill as sm
+
+EDGE = {"source": str, "key": str}
+CLICK = {"time": int, "user": str, "page": str}
+
+
+def word_count(lines):
+    return lines.flat_map(sm.words("line", lower=True)).group_by("word").agg(n=sm.count()).top(1000, by="n")
+
+
+def five_grams(lines):
+    return lines.flat_map(sm.ngrams("line", 5, lower=True)).group_by("ngram").agg(n=sm.count())
+
+
+def sessions(lines):
+    return lines.flat_map(sm.fields("line", "\t", CLICK)).group_by("user").sessions("time", 30 * 60 * 1000)
+
+
+def shuffle(lines):
+    return lines.shuffle(seed=1)
+
+
+def keys(lines):
+    return lines.flat_map(sm.fields("line", "\t", EDGE)).select("key")
+
+
+def group_counts(lines):
+    return keys(lines).group_by("key").agg(n=sm.count())
+
+
+def distinct(lines):
+    return keys(lines).distinct()
+
+
+PROGRAMS = {"word-count": word_count, "5-grams": five_grams, "sessions": sessions, "shuffle": shuffle,
+            "group-counts": group_counts, "distinct": distinct}
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__)
+    flags.add_argument("program", choices=PROGRAMS)
+    flags.add_argument("--memory", type=int, required=True)
+    flags.add_argument("--threads", type=int, required=True)
+    flags.add_argument("--temp", required=True)
+    flags.add_argument("-o", dest="output", required=True)
+    flags.add_argument("input")
+    asked = flags.parse_args()
+    job = sm.Pipeline()
+    table = PROGRAMS[asked.program](job.read_text(asked.input))
+    table.write_text(asked.output) if asked.program == "shuffle" else table.write_csv(asked.output)
+    report = job.run(memory=asked.memory, temp=asked.temp, threads=asked.threads)
+    Path(asked.output + ".report").write_text(json.dumps(report.phases))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Counts the words of lines, or what stands in their last field, with the streaming engine of Polars.
+
+    .venv/bin/python bench/peers/polars_programs.py --setting word-count --memory BYTES --threads N --temp DIR -o OUT IN
+
+Limits and reader as in polars_sort.py; words as in duckdb_programs.py.
+"""
+
+import os
+
+from asked import parse_flags
+
+SETTINGS = {"word-count": None, "group-counts": None, "distinct": None}
+
+
+def main():
+    asked = parse_flags(__doc__.splitlines()[0], SETTINGS)
+    # Read when the library is loaded, so it is loaded afterwards.
+    os.environ |= {
+        "POLARS_MAX_THREADS": str(asked.threads),
+        "POLARS_OOC_MEMORY_BUDGET_MB": str(asked.memory // 10**6),
+        "POLARS_OOC_SPILL_DIR": os.path.join(os.path.abspath(asked.temp), "polars"),
+    }
+    import polars
+
+    lines = polars.scan_csv(asked.input, has_header=False, schema={"line": polars.String}, separator="\x01",
+                            quote_char=None)
+    key = polars.col("line").str.split("\t").list.get(1).alias("key")
+    if asked.setting == "word-count":
+        words = lines.select(word=polars.col("line").str.to_lowercase().str.split(" ")).explode("word")
+        counts = words.filter(polars.col("word") != "").group_by("word").len("n")
+        made = counts.sort(["n", "word"], descending=[True, False]).head(1000)
+    elif asked.setting == "group-counts":
+        made = lines.select(key).group_by("key").len("n")
+    else:
+        made = lines.select(key).unique()
+    made.sink_csv(asked.output, engine="streaming")
+
+
+main()

@@ -1,0 +1,212 @@
+"""Times programs on the pipelines of the Python package, beside DuckDB and Polars or against the disk: `make bench-programs`.
+
+    python3 bench/programs.py                         all cases (10 GB and less, three rounds: two hours, 40 GB of disk)
+    python3 bench/programs.py --scale 0.02 --cases "word count;distinct" --rounds 1
+    python3 bench/programs.py --write                 docs/measuring.md's table, from bench/runs/ alone
+    python3 bench/programs.py --check                 fails where it differs
+
+Each round runs a case with each program, one after the other, as in measure.py: from a cold page cache to a synced output, all
+with the same memory and as many threads as there are cores. Ours is bench/our_programs.py, Python text included, of the package
+that is built into .venv. Outputs are compared: as they are, or where no order was asked for, in the order of their lines. Before
+each case the disk's rates are taken, for the floor F (floor.py). A line for each run goes to
+bench/runs/<date>-<commit>-programs.csv.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import programs_table
+from compare import alone_in
+from contestants import VENV_PYTHON, why_missing
+from disk import open_disk
+from machine import machine_facts
+from measure import drop_caches, measure, warm_memory
+from programs_table import COLUMNS, OURS
+from results import REDUCED_RUNS, RUNS
+from shell import GIB, ROOT, SORTMILL, command, fail, gb, say
+
+GEN = f"'{SORTMILL}' gen"
+HOT = """{ if (NR % 10 < 3) $2 = "hot"; print }"""
+# How an input of {bytes} bytes is made as {path}.
+DATA = {
+    "text": GEN + " text --bytes {bytes} '{path}'",
+    "clicks": GEN + " clicks --bytes {bytes} '{path}'",
+    "records": GEN + " records --ascii {records} '{path}'",
+    "edges": GEN + " graph --bytes {bytes} '{path}'",
+    # Three of ten records under one key; the others as they were.
+    "hot edges": GEN + " graph --bytes {bytes} - | LC_ALL=C awk 'BEGIN { FS = OFS = \"\\t\" } " + HOT.replace("{", "{{").replace("}", "}}") + "' > '{path}'",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    data: str
+    program: str
+    bytes: int
+    memory: int
+    peers: tuple = ()
+    is_ordered: bool = False
+
+
+CASES = [
+    Case("word count", "text", "word-count", 2 * 10**9, 2 * GIB, ("duckdb", "polars"), is_ordered=True),
+    Case("5-grams", "text", "5-grams", 10**9, GIB // 2),
+    Case("sessions", "clicks", "sessions", 10**10, 2 * GIB),
+    Case("shuffle", "records", "shuffle", 10**10, 2 * GIB, ("duckdb",)),
+    Case("distinct", "edges", "distinct", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
+    Case("group counts", "edges", "group-counts", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
+    Case("group counts, 30 % hot", "hot edges", "group-counts", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
+]
+DISK_BYTES = 2 * GIB
+DISK_SECONDS = 4
+
+
+def main():
+    asked = parse_flags()
+    if asked.write:
+        return programs_table.write()
+    if asked.check:
+        return programs_table.check()
+    with alone_in(asked.folder):
+        runs = Runs(asked)
+        for case in asked.cases:
+            runs.case(case)
+    print(programs_table.tables(runs.rows))
+
+
+class Runs:
+    def __init__(self, asked):
+        self.asked, self.facts, self.rows = asked, machine_facts(asked), []
+        is_whole = asked.scale == 1 and len(asked.cases) == len(CASES)
+        folder = RUNS if is_whole else REDUCED_RUNS
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{self.facts['date']}-{self.facts['commit']}-programs.csv"
+        if self.path.exists() and is_whole:
+            fail(f"{self.path.name} is there already\n\nDelete it to measure again.")
+        self.missing = {name: why_missing(name) for name in ("duckdb", "polars")}
+        for name, reason in self.missing.items():
+            if reason:
+                say(f"without {name}: {reason}")
+        self.versions = {OURS: version("sortmill", "__version__")}
+        self.versions |= {name: version(name, "__version__") for name, reason in self.missing.items() if not reason}
+        self.disk = open_disk(asked.folder, DISK_BYTES, DISK_SECONDS)
+        with open(self.path, "w", newline="") as file:
+            csv.DictWriter(file, COLUMNS, lineterminator="\n").writeheader()
+
+    def case(self, case):
+        path, byte_count = self.asked.folder / "in", int(case.bytes * self.asked.scale)
+        say(f"making {gb(byte_count)} of {case.data}")
+        script = DATA[case.data].format(path=path, bytes=byte_count, records=byte_count // 100)
+        command(["bash", "-c", f"set -eo pipefail; {script}"])
+        os.sync()
+        rates = self.disk.rates()
+        for number in range(1, self.asked.rounds + 1):
+            outputs = {}
+            names = [OURS, *(name for name in case.peers if not self.missing[name])]
+            # Who goes first has the disk as the one before left it: in turns.
+            for name in names if number % 2 else names[::-1]:
+                row, outputs[name] = self.run(case, name, path)
+                row |= {"case": case.name, "program": name, "version": self.versions[name], "round": number}
+                row |= {f"{rate}_bytes_per_s": round(value) for rate, value in vars(rates).items()}
+                self.keep(row)
+                say(f"{case.name}, {name}: {row['wall_s']:.1f} s")
+            if len({output for output in outputs.values() if output}) > 1:
+                fail(f"{case.name}: the outputs differ: {outputs}")
+        path.unlink()
+
+    def run(self, case, name, path):
+        """The row of one run, and what tells its output from another, or nothing where it failed."""
+        asked = self.asked
+        memory, output, temp = max(int(case.memory * asked.scale), 256 << 20), asked.folder / "out", asked.folder / "temp"
+        temp.mkdir()
+        drop_caches()
+        warm_memory(memory + GIB)
+        program = ["our_programs.py", case.program] if name == OURS else self.peer(case, name)
+        words = [VENV_PYTHON, ROOT / "bench" / program[0], *program[1:], "--memory", memory, "--threads", asked.cores,
+                 "--temp", temp, "-o", output, path]
+        row = measure(words, memory, asked.folder, asked.folder / "log")
+        row |= {"bytes": path.stat().st_size, "memory_bytes": memory}
+        made = None
+        if row["exit_status"] == 0:
+            row["output_bytes"] = output.stat().st_size
+            made = told(output, case)
+        elif name == OURS:
+            fail(f"{case.name}: {(asked.folder / 'log').read_text()[-500:]}")
+        if name == OURS:
+            row |= self.of_report(case, json.loads(Path(f"{output}.report").read_text()))
+        for left in (output, Path(f"{output}.report")):
+            left.unlink(missing_ok=True)
+        shutil.rmtree(temp)
+        return row, made
+
+    @staticmethod
+    def peer(case, name):
+        if case.program == "shuffle":
+            return [f"peers/{name}_shuffle.py"]
+        return [f"peers/{name}_programs.py", "--setting", case.program]
+
+    @staticmethod
+    def of_report(case, phases):
+        reports = [phase["report"] for phase in phases]
+        return {"brought_bytes": reports[0]["fingerprints"]["distributed"]["bytes"],
+                "temp_written_bytes": sum(report["bytes"]["temp_written"] for report in reports)}
+
+    def keep(self, row):
+        row = {name: row.get(name, self.facts.get(name)) for name in COLUMNS}
+        self.rows.append(row)
+        with open(self.path, "a", newline="") as file:
+            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
+
+
+def told(output, case):
+    """A hash of what came out: of a shuffle its bytes but for how lines end, elsewhere its lines, sorted if they may be."""
+    if case.program == "shuffle":
+        with open(output, "rb") as file:
+            counts = [(part.count(b"\n"), len(part) - part.count(b"\\r")) for part in iter(lambda: file.read(1 << 24), b"")]
+        return tuple(map(sum, zip(*counts)))
+    path = output
+    if not case.is_ordered:
+        path = output.with_name("sorted")
+        command([SORTMILL, "sort", "-q", "-o", path, output])
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if path != output:
+        path.unlink()
+    return found
+
+
+def version(module, name):
+    done = subprocess.run([VENV_PYTHON, "-c", f"import {module}; print({module}.{name})"], capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(f"{module} is not in .venv: make test-python builds it, or .venv/bin/maturin develop --release\n{done.stderr[-300:]}")
+    return done.stdout.strip()
+
+
+def parse_flags():
+    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = [case.name for case in CASES]
+    words.add_argument("--cases", type=lambda text: text.split(";"), default=names,
+                       help=f"some of them, with semicolons between: {'; '.join(names)}".replace("%", "%%"))
+    words.add_argument("--rounds", type=int, default=3)
+    words.add_argument("--scale", type=float, default=1.0, help="of bytes and memory; default 1")
+    words.add_argument("--write", action="store_true", help="write docs/measuring.md's table from bench/runs/")
+    words.add_argument("--check", action="store_true", help="fail where it differs from bench/runs/")
+    asked = words.parse_args()
+    if unknown := [name for name in asked.cases if name not in names]:
+        words.error(f"unknown case {unknown[0]!r}, there are: {'; '.join(names)}")
+    asked.cases = [case for case in CASES if case.name in asked.cases]
+    asked.folder = Path(os.environ.get("BENCH_DIR", ROOT / "large" / "bench")).resolve() / "sortmill-bench"
+    asked.cores = len(os.sched_getaffinity(0))
+    return asked
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What bench/runs/ says of programs on pipelines, as Markdown, and docs/measuring.md's block of it: writes it, or fails where it
+differs.
+
+Times are the median of the rounds with the least and the most; ratios are taken within one round. The floor is F(D, M) of
+floor.py for what was brought together (D on its way in, what of that does not fit M out and in again, the output out), without
+a CPU budget: the disk alone.
+"""
+
+import csv
+from statistics import median
+
+import results
+from floor import Rates, phase_s
+from marked import replaced
+from results import RUNS
+from shell import GIB, ROOT, fail, say
+from table import in_cells, spread
+
+PAGE = ROOT / "docs" / "measuring.md"
+BEGIN, END = "<!-- programs: begin -->", "<!-- programs: end -->"
+RATES = ["read_alone", "write_alone", "mixed_read", "mixed_write"]
+COLUMNS = ["case", "program", "version", "date", "commit", "round", "bytes", "memory_bytes", "output_bytes", "brought_bytes",
+           "temp_written_bytes", "exit_status", "wall_s", "cpu_s", "peak_anon_bytes", "own_read_bytes", "own_written_bytes",
+           *(f"{rate}_bytes_per_s" for rate in RATES), "cpu", "clock_hz", "cores", "memory_total_bytes", "kernel",
+           "file_system"]
+OURS = "sortmill"
+# What has to be reached: at least so many times the fastest other, or one of them; at most so many times the floor.
+TIMES_FASTEST = {"word count": (("duckdb", "polars"), 2.0), "shuffle": (("duckdb",), 2.5)}
+OVER_FLOOR = {"5-grams": 1.25, "sessions": 1.2, "shuffle": 1.15, "distinct": 1.2, "group counts": 1.2}
+# At most so many times the time of another case.
+OVER_CASE = {"group counts, 30 % hot": ("group counts", 1.25)}
+
+
+def write():
+    PAGE.write_text(expected())
+    say(f"{PAGE.name} is now what bench/runs/ gives")
+
+
+def check():
+    if PAGE.read_text() != expected():
+        fail(f"{PAGE.name} is not what bench/runs/ gives\n\nWrite it with bench/programs.py --write.")
+    say(f"{PAGE.name} has what bench/runs/ gives of programs")
+
+
+def expected():
+    """The page with the table of the newest file of a commit that can be looked up."""
+    files = [(path, read(path)) for path in sorted(RUNS.glob("*-programs.csv"))]
+    fit = [(path, rows) for path, rows in files if rows and "dirty" not in str(rows[0]["commit"])]
+    block = "Not measured yet."
+    if fit:
+        path, rows = fit[-1]
+        block = f"{tables(rows)}\n\n{provenance(path, rows)}"
+    return replaced(PAGE, BEGIN, END, block)
+
+
+def read(path):
+    words = {"case", "program", "version"}
+    with open(path, newline="") as file:
+        return [{name: text if name in words else results.value(name, text) for name, text in line.items()}
+                for line in csv.DictReader(file)]
+
+
+def tables(rows):
+    lines = [in_cells(["", "GB", "memory GiB", "wall s", "core-s per GB", "over the disk's floor", "others s", "must reach",
+                       "reached"]), "|" + "---|" * 9]
+    for case in dict.fromkeys(row["case"] for row in rows):
+        ours = of(rows, case, OURS)
+        one = next(iter(ours.values()))
+        others = {name: of(rows, case, name) for name in dict.fromkeys(row["program"] for row in rows if row["case"] == case)}
+        shown = ", ".join(f"{name} {walls(found)}" if found else f"{name} failed" for name, found in others.items() if name != OURS)
+        musts = verdicts(rows, case, ours, others)
+        lines.append(in_cells([
+            case, f"{one['bytes'] / 1e9:.2g}", f"{one['memory_bytes'] / GIB:.2g}", walls(ours),
+            f"{median(row['cpu_s'] / row['bytes'] * 1e9 for row in ours.values()):.2f}",
+            spread([row["wall_s"] / disk_floor_s(row) for row in ours.values()], 2), shown,
+            "; ".join(must for must, _ in musts), "; ".join(reached for _, reached in musts)]))
+    return "\n".join(lines)
+
+
+def verdicts(rows, case, ours, others):
+    """[(what must be reached, whether it was)]"""
+    found = []
+    if case in TIMES_FASTEST:
+        names, least = TIMES_FASTEST[case]
+        over = [min(others[name][number]["wall_s"] for name in names if number in others.get(name, {})) / row["wall_s"]
+                for number, row in ours.items() if any(number in others.get(name, {}) for name in names)]
+        found.append((f"{least:g} times the fastest other", judged(over, lambda value: value >= least)))
+    if case in OVER_FLOOR:
+        over = [row["wall_s"] / disk_floor_s(row) for row in ours.values()]
+        found.append((f"{OVER_FLOOR[case]:g} of the floor", judged(over, lambda value: value <= OVER_FLOOR[case])))
+    if case in OVER_CASE:
+        other, most = OVER_CASE[case]
+        base = of(rows, other, OURS)
+        over = [row["wall_s"] / base[number]["wall_s"] for number, row in ours.items() if number in base]
+        found.append((f"{most:g} of {other}", judged(over, lambda value: value <= most)))
+    return found
+
+
+def judged(over, is_met):
+    if not over:
+        return "not measured"
+    return f"{'yes' if is_met(median(over)) else '**no**'}, {spread(over, 2)}"
+
+
+def disk_floor_s(row):
+    """The time that the disk alone needs."""
+    rates = Rates(*(row[f"{rate}_bytes_per_s"] for rate in RATES))
+    spilled = max(0, row["brought_bytes"] - row["memory_bytes"])
+    return phase_s(row["bytes"], spilled, rates, 0) + phase_s(spilled, row["output_bytes"], rates, 0)
+
+
+def of(rows, case, program):
+    """{round: row} of the runs that ended well."""
+    return {row["round"]: row for row in rows
+            if (row["case"], row["program"], row["exit_status"]) == (case, program, 0)}
+
+
+def walls(found):
+    return spread([row["wall_s"] for row in found.values()], 1)
+
+
+def provenance(path, rows):
+    row = rows[0]
+    versions = ", ".join(f"{program} {number}" for program, number in sorted({(row["program"], row["version"]) for row in rows}))
+    return (f"`bench/runs/{path.name}`: {max(row['round'] for row in rows)} rounds, median (least - most); {versions};\n"
+            f"{row['date']}, commit {row['commit']}, {row['cpu']}, {row['cores']} cores, "
+            f"{row['memory_total_bytes'] / GIB:.1f} GiB, Linux {row['kernel']}, {row['file_system']}")

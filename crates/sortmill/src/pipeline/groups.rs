@@ -1,0 +1,138 @@
+//! Functions of whole groups, record by record, and those that are built in.
+//!
+//! A group's records come one after the other, in the order of the input or in one that was asked for, which the engine
+//! sorts by: columns behind those of the group in the key. So a group may be larger than memory, and no function has to sort
+//! (CD 1.7.2, secondary keys).
+
+use sortmill_io::sync::Arc;
+
+use super::column::{Column, Type, Value};
+use super::shuffle::Shuffle;
+use super::verbs::Sink;
+use super::{By, Groups, Table, find, wrong};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Takes the records of one group after the other, `None` after a group's last; hands what comes out to its second
+/// argument. It sees the columns of the table in their order.
+pub type GroupFn = Box<dyn FnMut(Option<&[Value<'_>]>, Sink<'_>) -> Result<()> + Send>;
+
+/// Makes the function of the groups of one partition.
+pub type MakeGroupFn = Arc<dyn Fn() -> GroupFn + Send + Sync>;
+
+/// What comes to a function of all groups of a partition.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'r> {
+    /// The next record of the group.
+    Record(&'r [Value<'r>]),
+    /// It has no more.
+    GroupEnd,
+    /// The partition has no more groups: what was kept must come out.
+    End,
+}
+
+/// Takes all groups of a partition; hands what comes out to its second argument, now or later.
+pub type StreamFn = Box<dyn FnMut(Event<'_>, Sink<'_>) -> Result<()> + Send>;
+
+/// Makes the function of one partition.
+pub type MakeStreamFn = Arc<dyn Fn() -> StreamFn + Send + Sync>;
+
+impl Groups {
+    /// What `make`'s function makes of each group, which it sees record by record in the order of the input, of the
+    /// columns `made`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for two columns of one name.
+    pub fn apply(&self, made: Vec<Column>, make: MakeGroupFn) -> Result<Table> {
+        self.apply_sorted(&[], made, make)
+    }
+
+    /// The same, with the records of a group in the order of some columns, those that are equal there in that of the
+    /// input.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there, and for two of one name.
+    pub fn apply_sorted(
+        &self,
+        order: &[By<'_>],
+        made: Vec<Column>,
+        make: MakeGroupFn,
+    ) -> Result<Table> {
+        let make: MakeStreamFn = Arc::new(move || {
+            let mut function = make();
+            Box::new(move |event, out| match event {
+                Event::Record(record) => function(Some(record), out),
+                Event::GroupEnd => function(None, out),
+                Event::End => Ok(()),
+            })
+        });
+        self.stream(order, made, make)
+    }
+
+    /// What `make`'s function makes of all groups of a partition, which it may do when it will: no later than their end.
+    ///
+    /// # Errors
+    /// As [`Groups::apply_sorted`].
+    pub fn stream(&self, order: &[By<'_>], made: Vec<Column>, make: MakeStreamFn) -> Result<Table> {
+        let mut key = Vec::new();
+        for &(name, descending) in order {
+            key.push((find(&self.table.columns, name)?, descending));
+        }
+        let shuffle = Shuffle::apply(&self.table.columns, &self.by, &key, make, &made);
+        let name = match order {
+            [] => self.name(),
+            order => format!("{}, sorted by {}", self.name(), super::by_words(order)),
+        };
+        self.table.bring(name, shuffle, made)
+    }
+
+    /// The records of each group in the order of `time`, a column of integers, with a further column, a u64, called `name`:
+    /// the number of the session in its group, from 0. A record begins another one when it comes more than `gap` after
+    /// the one before it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there or no integer, and for a name that is taken.
+    pub fn sessions(&self, time: &str, gap: u64, name: &str) -> Result<Table> {
+        let at = find(&self.table.columns, time)?;
+        let kind = self.table.columns[at].kind;
+        if !matches!(kind, Type::I64 | Type::U64) {
+            return Err(wrong(format!(
+                "{time} is of type {}, and no integer",
+                kind.name()
+            )));
+        }
+        let mut made = self.table.columns.clone();
+        made.push(Column::new(name, Type::U64));
+        let make: MakeStreamFn = Arc::new(move || {
+            let mut open: Option<(i128, u64)> = None;
+            Box::new(move |event, out| {
+                let Event::Record(record) = event else {
+                    open = None;
+                    return Ok(());
+                };
+                let now = match record[at] {
+                    Value::I64(now) => i128::from(now),
+                    Value::U64(now) => i128::from(now),
+                    _ => return Err(not_an_integer()),
+                };
+                let session = open.map_or(0, |(before, session)| {
+                    session + u64::from(now - before > i128::from(gap))
+                });
+                open = Some((now, session));
+                let get = |number: usize| match record.get(number) {
+                    Some(&value) => Ok(value),
+                    None => Ok(Value::U64(session)),
+                };
+                super::column::row(record.len() + 1, get, out)
+            })
+        });
+        self.stream(&[(time, false)], made, make)
+    }
+}
+
+fn not_an_integer() -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "cutting groups into sessions",
+        "a time is no integer",
+    )
+}

@@ -1,0 +1,150 @@
+//! Regular expressions over text: records that match, and parts of them as columns.
+//!
+//! Expressions are those of the crate `regex`, which takes time in proportion to the text whatever the expression, over bytes:
+//! text need not be UTF-8. Each worker has a copy of its own, because copies share no scratch space.
+
+use regex::bytes::{CaptureLocations, Regex};
+
+use super::column::{Column, Value};
+use super::verbs::Sink;
+use super::wrong;
+use crate::error::{Error, ErrorKind, Result};
+
+/// A regular expression that can be read.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Pattern {
+    /// # Errors
+    /// [`ErrorKind::Usage`] with what is wrong with it.
+    pub fn new(text: &str) -> Result<Self> {
+        let read = Regex::new(text);
+        read.map(Self).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// How many parts of it are in parentheses.
+    pub fn group_count(&self) -> usize {
+        self.0.captures_len() - 1
+    }
+
+    /// Whether it is found in `text`.
+    pub fn is_in(&self, text: &[u8]) -> bool {
+        self.0.is_match(text)
+    }
+
+    /// Hands one record to `next` of the parts in parentheses where it is first found in `text`, each read as what its column
+    /// says; none where it is not found. A part that took no part is empty.
+    pub fn extract(
+        &self,
+        text: &[u8],
+        made: &[Column],
+        found: &mut Option<CaptureLocations>,
+        next: Sink<'_>,
+    ) -> Result<()> {
+        let found = found.get_or_insert_with(|| self.0.capture_locations());
+        if self.0.captures_read(found, text).is_none() {
+            return Ok(());
+        }
+        let part = |number: usize| -> Result<Value<'_>> {
+            let part = found.get(number + 1);
+            let part = part.map_or(&[][..], |(from, to)| &text[from..to]);
+            made[number].read(part)
+        };
+        super::column::row(made.len(), part, next)
+    }
+}
+
+/// Records by whether a column has text that matches.
+#[derive(Clone, Debug)]
+pub struct Matches {
+    /// The column.
+    pub column: String,
+    /// The regular expression.
+    pub pattern: String,
+    /// Whether records are wanted that do not match.
+    pub is_inverted: bool,
+}
+
+/// The records in whose `column` the regular expression `pattern` is found.
+pub fn matches(column: impl Into<String>, pattern: impl Into<String>) -> Matches {
+    Matches {
+        column: column.into(),
+        pattern: pattern.into(),
+        is_inverted: false,
+    }
+}
+
+impl Matches {
+    /// All other records.
+    #[must_use]
+    pub fn inverted(self) -> Self {
+        Self {
+            is_inverted: !self.is_inverted,
+            ..self
+        }
+    }
+}
+
+impl Column {
+    /// The value of the column that `text` says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] when it is none of its type.
+    pub(super) fn read<'t>(&self, text: &'t [u8]) -> Result<Value<'t>> {
+        self.kind.parse(text).map_err(|error| {
+            let cause = format!("column {}: {}", self.name, error.cause);
+            Error::new(ErrorKind::Input, "reading a value", cause)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::Type;
+
+    #[test]
+    fn parts_in_parentheses_become_columns() {
+        let pattern = Pattern::new(r"(\w+)=(\d+)(!)?").unwrap();
+        let made = [("a", Type::String), ("b", Type::I64), ("c", Type::String)];
+        let made = made.map(|(name, kind)| Column::new(name, kind));
+        assert_eq!(pattern.group_count(), made.len());
+        let mut scratch = None;
+        let mut check = |text: &[u8], wanted: &[&str]| {
+            let mut found = Vec::new();
+            let mut see = |record: &[Value<'_>]| {
+                found.push(format!("{record:?}"));
+                Ok(())
+            };
+            pattern
+                .extract(text, &made, &mut scratch, &mut see)
+                .unwrap();
+            assert_eq!(found, wanted);
+        };
+        let wanted = format!(
+            "{:?}",
+            [Value::Bytes(b"x"), Value::I64(12), Value::Bytes(b"")]
+        );
+        check(b"\xff x=12 y=3!", &[&wanted]);
+        let wanted = format!(
+            "{:?}",
+            [Value::Bytes(b"y"), Value::I64(3), Value::Bytes(b"!")]
+        );
+        check(b"y=3!", &[&wanted]);
+        check(b"nothing", &[]);
+        let huge = b"x=99999999999999999999";
+        let error = pattern.extract(huge, &made, &mut scratch, &mut |_| Ok(()));
+        let error = error.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Input);
+        assert!(error.cause.starts_with("column b: "), "{error}");
+        assert_eq!(Pattern::new("(").unwrap_err().kind, ErrorKind::Usage);
+    }
+}

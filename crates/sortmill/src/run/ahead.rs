@@ -1,0 +1,155 @@
+//! Units that are reduced before their turn.
+//!
+//! How long the output of a reduce function is nobody knows before, so units take turns at the output. A unit whose turn
+//! has not come is reduced all the same, into memory of the plan's (`Plan::ahead_bytes`); when that is full, or the unit ends, it
+//! waits for its turn, puts out what is there, and goes on straight to the output. So all cores reduce, and the output is in
+//! the order of units.
+//!
+//! ```text
+//! unit 3, its turn     records -> function -----------------------------> sink
+//! unit 4               records -> function -> memory ... its turn comes -> sink
+//! ```
+
+use sortmill_io::sync::{Mutex, MutexGuard, lock};
+
+use super::sorting::{Done, Phase};
+use super::tail::{Out, WayOut};
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::metrics::{Meter, Stage, State};
+use crate::stage::write::Sink;
+
+/// Memory that was used for a unit and waits for the next one.
+#[derive(Default)]
+pub struct Spares {
+    left: Mutex<Vec<Vec<u8>>>,
+}
+
+/// What one unit's function makes, before its turn and in it.
+pub struct Ahead<'p, 'a> {
+    phase: &'p Phase<'a>,
+    number: usize,
+    /// What was made before the turn, and of how many records.
+    bytes: Vec<u8>,
+    bytes_max: usize,
+    records: u64,
+    /// Once it has come.
+    turn: Option<Turn<'p, 'a>>,
+}
+
+/// The output in the hands of one unit.
+struct Turn<'p, 'a> {
+    sink: MutexGuard<'p, Option<Sink<'a>>>,
+    /// Bytes and records of the units before.
+    before: (u64, u64),
+}
+
+impl<'a> Turn<'_, 'a> {
+    fn sink(&mut self) -> &mut Sink<'a> {
+        self.sink.as_mut().expect("it was put there")
+    }
+}
+
+impl<'p, 'a> Ahead<'p, 'a> {
+    fn new(phase: &'p Phase<'a>, number: usize) -> Self {
+        let bytes_max = phase.shared.plan.ahead_bytes;
+        let spare = lock(&phase.spares.left).pop();
+        Self {
+            phase,
+            number,
+            bytes: spare.unwrap_or_else(|| Vec::with_capacity(bytes_max)),
+            bytes_max,
+            records: 0,
+            turn: None,
+        }
+    }
+
+    /// Takes one record.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    #[inline]
+    pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        if self.turn.is_none() {
+            if self.bytes.len() + record.len() <= self.bytes_max {
+                self.bytes.extend_from_slice(record);
+                self.records += 1;
+                return Ok(());
+            }
+            self.take_turn(meter)?;
+        }
+        match &mut self.turn {
+            Some(turn) => turn.sink().put(record, meter),
+            None => unreachable!("it was just taken"),
+        }
+    }
+
+    /// Waits for the turn and puts out what was made before.
+    fn take_turn(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        meter.lap(Stage::Reduce, State::Work);
+        let its_turn = self.phase.places.wait_turn(self.number);
+        meter.lap(Stage::Reduce, State::Output);
+        if !its_turn {
+            return Err(self.phase.shared.stop.error());
+        }
+        let mut kept = lock(&self.phase.sink);
+        let sink = kept.get_or_insert_with(|| Sink::new(self.phase.output, 0));
+        let before = (sink.bytes, sink.records);
+        sink.put_part(&self.bytes, meter)?;
+        sink.records += self.records;
+        self.bytes.clear();
+        self.turn = Some(Turn { sink: kept, before });
+        Ok(())
+    }
+
+    /// Behind the last record: everything is in the output. Answers how many bytes and records the unit made; the next
+    /// one's turn has still to come.
+    fn finish(mut self, meter: &mut Meter<'_>) -> Result<(u64, u64)> {
+        if self.turn.is_none() {
+            self.take_turn(meter)?;
+        }
+        lock(&self.phase.spares.left).push(std::mem::take(&mut self.bytes));
+        let mut turn = self.turn.take().expect("it was just taken");
+        let (bytes, records) = turn.before;
+        let sink = turn.sink();
+        Ok((sink.bytes - bytes, sink.records - records))
+    }
+}
+
+impl<'a> Phase<'a> {
+    /// Whether units are reduced before their turn.
+    pub fn reduces_ahead(&self) -> bool {
+        let job = self.shared.job;
+        self.shared.plan.ahead_bytes > 0 && job.reduce.is_some() && job.yields.keeps_records()
+    }
+
+    /// Puts what a function makes of one unit's records, which `give` hands out, behind that of the units before.
+    pub fn put_ahead(
+        &self,
+        number: usize,
+        meter: &mut Meter<'_>,
+        done: &mut Done,
+        give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut way = WayOut {
+            shared: self.shared,
+            order: &self.order,
+            out: Out::Ahead(Ahead::new(self, number)),
+            makes: self.makes(),
+            gathered: Fingerprint::default(),
+            reduced: Fingerprint::default(),
+            dropped: Fingerprint::default(),
+        };
+        give(&mut way, meter)?;
+        way.reduce(None, meter)?;
+        let (gathered, reduced) = (way.gathered, way.reduced);
+        let Out::Ahead(ahead) = way.out else {
+            unreachable!("it was put there");
+        };
+        let out = ahead.finish(meter)?;
+        self.count_out((&gathered, &reduced), out, meter, done);
+        done.units.push((number, gathered));
+        self.places.end_turn();
+        Ok(())
+    }
+}

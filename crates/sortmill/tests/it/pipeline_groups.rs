@@ -1,0 +1,399 @@
+//! Groups in order, samples, shuffles and what is built in, held against plain programs over what is in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sortmill::error::{Error, ErrorKind};
+use sortmill::pipeline::{
+    Column, Form, GroupFn, Settings, Table, Type, Value, approx_count_distinct, count,
+    count_distinct, extract, fields, first, hash, matches, min, parse, read_text, split, sum,
+    timestamp,
+};
+
+use crate::Scratch;
+use crate::pipeline::{host, run, small};
+use crate::sort::inputs::{Random, seed};
+
+const BARE: Form = Form::Csv { header: false };
+
+/// Clicks: a user, a time and a page, in no order at all; some twice.
+struct Clicks {
+    scratch: Scratch,
+    clicks: Vec<(String, i64, String)>,
+}
+
+impl Clicks {
+    fn new(test: &str, click_count: usize) -> Self {
+        let mut random = Random::new(seed(test));
+        let scratch = Scratch::new(test);
+        let mut clicks = Vec::new();
+        for _ in 0..click_count {
+            let often = 1 << random.below(10);
+            let user = format!("user {}", random.below(often));
+            let time = random.below(20_000) as i64 - 10_000;
+            let page = format!("/{:x}", random.below(300));
+            clicks.push((user, time, page));
+        }
+        let line = |(user, time, page): &(String, i64, String)| format!("{user}\t{time}\t{page}\n");
+        let text: String = clicks.iter().map(line).collect();
+        std::fs::write(scratch.path("in.txt"), text).unwrap();
+        Self { scratch, clicks }
+    }
+
+    fn table(&self) -> Table {
+        let names = [
+            ("user", Type::String),
+            ("time", Type::I64),
+            ("page", Type::String),
+        ];
+        let columns = names.map(|(name, kind)| Column::new(name, kind)).to_vec();
+        let table = read_text([self.scratch.path("in.txt").to_string_lossy()], 0);
+        table.flat_map(&fields("line", "\t", columns)).unwrap()
+    }
+
+    fn out(&self) -> PathBuf {
+        self.scratch.path("out")
+    }
+
+    /// What a table writes, with little memory and with much, in several threads and in one: the same.
+    fn written(&self, table: &Table, form: Form) -> String {
+        let pipeline = table.write(self.out(), form).unwrap();
+        let mut all = Vec::new();
+        let much = Settings {
+            memory_bytes: Some(64 << 20),
+            threads: Some(1),
+            ..Settings::default()
+        };
+        let many = Settings {
+            memory_bytes: Some(12 << 20),
+            threads: Some(4),
+            ..small()
+        };
+        for settings in [small(), many, much] {
+            run(&pipeline, &settings).unwrap();
+            all.push(std::fs::read_to_string(self.out()).unwrap());
+        }
+        assert!(all[1] == all[0] && all[2] == all[0]);
+        assert_eq!(self.scratch.names(), ["in.txt", "out"]);
+        all.swap_remove(0)
+    }
+
+    fn groups(&self) -> BTreeMap<&str, Vec<(i64, &str)>> {
+        let mut groups: BTreeMap<&str, Vec<(i64, &str)>> = BTreeMap::new();
+        for (user, time, page) in &self.clicks {
+            groups.entry(user).or_default().push((*time, page));
+        }
+        groups
+    }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A function that makes one record of each group: its key and all of its pages.
+fn pages() -> GroupFn {
+    let (mut key, mut pages) = (Vec::new(), Vec::new());
+    Box::new(move |record, out| {
+        let Some(record) = record else {
+            out(&[Value::Bytes(&key), Value::Bytes(&pages)])?;
+            (key, pages) = (Vec::new(), Vec::new());
+            return Ok(());
+        };
+        key = record[0].bytes().to_vec();
+        pages.push(b' ');
+        pages.extend_from_slice(record[2].bytes());
+        Ok(())
+    })
+}
+
+#[test]
+fn groups_come_in_the_order_that_is_asked() {
+    let clicks = Clicks::new("groups_come_in_the_order_that_is_asked", 60_000);
+    let made = ["user", "pages"].map(|name| Column::new(name, Type::String));
+    let groups = clicks.table().group_by(&["user"]).unwrap();
+    let order = [("time", true), ("page", false)];
+    let table = groups
+        .apply_sorted(&order, made.to_vec(), Arc::new(pages))
+        .unwrap();
+    let found = clicks.written(&table, Form::Text);
+    let line = |(user, mut group): (&str, Vec<(i64, &str)>)| {
+        group.sort_by_key(|&(time, page)| (std::cmp::Reverse(time), page));
+        let pages: String = group.iter().map(|(_, page)| format!(" {page}")).collect();
+        format!("{user}\t{pages}")
+    };
+    let mut wanted: Vec<String> = clicks.groups().into_iter().map(line).collect();
+    wanted.sort_unstable();
+    assert!(sorted(&found) == wanted);
+    // Groups come in the same order, whatever orders their records.
+    let counts = groups.agg(&[count()]).unwrap();
+    let counted = clicks.written(&counts, Form::Text);
+    let user = |line: &str| line.split('\t').next().map(str::to_owned);
+    assert!(counted.lines().map(user).eq(found.lines().map(user)));
+}
+
+/// Most records are of one group, which is larger than memory, and whose partition is therefore divided where that can be:
+/// never within the group, although its keys differ.
+#[test]
+fn an_ordered_group_larger_than_memory_is_one() {
+    let mut random = Random::new(seed("an_ordered_group_larger_than_memory_is_one"));
+    let scratch = Scratch::new("an_ordered_group_larger_than_memory_is_one");
+    let mut text = String::new();
+    let mut wanted: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for _ in 0..50_000 {
+        let key = match random.below(5) {
+            0 => format!("rare {}", random.below(200)),
+            _ => "hot".to_owned(),
+        };
+        let number = random.below(1 << 20) as u64;
+        text += &format!("{key}\t{number}\t{}\n", "x".repeat(100 + random.below(200)));
+        wanted.entry(key).or_default().push(number);
+    }
+    assert!(text.len() > 8 << 20);
+    std::fs::write(scratch.path("in.txt"), text).unwrap();
+    let columns = [
+        ("key", Type::String),
+        ("number", Type::U64),
+        ("rest", Type::String),
+    ];
+    let columns = columns.map(|(name, kind)| Column::new(name, kind)).to_vec();
+    let made = columns[..2].to_vec();
+    let table = read_text([scratch.path("in.txt").to_string_lossy()], 0);
+    let table = table.flat_map(&fields("line", "\t", columns)).unwrap();
+    let groups = table.group_by(&["key"]).unwrap();
+    let each = || -> GroupFn { Box::new(|record, out| record.map_or(Ok(()), |of| out(&of[..2]))) };
+    let table = groups.apply_sorted(&[("number", false)], made, Arc::new(each));
+    let pipeline = table
+        .unwrap()
+        .write(scratch.path("out"), Form::Text)
+        .unwrap();
+    let report = run(&pipeline, &small()).unwrap();
+    let partitions = &report.phases[0].report.partitions;
+    assert!(partitions.merged > 0, "{partitions:?}");
+    let found = std::fs::read_to_string(scratch.path("out")).unwrap();
+    let lines: Vec<(&str, u64)> = found
+        .lines()
+        .map(|line| line.split_once('\t').unwrap())
+        .map(|(key, number)| (key, number.parse().unwrap()))
+        .collect();
+    let mut seen = BTreeSet::new();
+    for group in lines.chunk_by(|a, b| a.0 == b.0) {
+        assert!(seen.insert(group[0].0), "{} came in pieces", group[0].0);
+        let model = wanted.get_mut(group[0].0).unwrap();
+        model.sort_unstable();
+        assert!(group.iter().map(|(_, number)| number).eq(model.iter()));
+    }
+    assert_eq!(seen.len(), wanted.len());
+}
+
+#[test]
+fn sessions_end_with_a_pause() {
+    let clicks = Clicks::new("sessions_end_with_a_pause", 30_000);
+    let groups = clicks.table().group_by(&["user"]).unwrap();
+    let sessions = groups.sessions("time", 40, "session").unwrap();
+    let sessions = sessions.select(&["user", "time", "session"]).unwrap();
+    let found = clicks.written(&sessions, Form::Text);
+    let mut wanted = Vec::new();
+    for (user, mut group) in clicks.groups() {
+        group.sort_unstable();
+        let (mut before, mut session) = (group[0].0, 0);
+        for (time, _) in group {
+            session += u64::from(time - before > 40);
+            before = time;
+            wanted.push(format!("{user}\t{time}\t{session}"));
+        }
+    }
+    wanted.sort_unstable();
+    assert!(sorted(&found) == wanted);
+}
+
+#[test]
+fn different_values_are_counted() {
+    let clicks = Clicks::new("different_values_are_counted", 40_000);
+    let groups = clicks.table().group_by(&["user"]).unwrap();
+    let of = [
+        count_distinct("page"),
+        approx_count_distinct("time"),
+        count(),
+        sum("time"),
+    ];
+    let of = ["pages", "times", "n", "sum"]
+        .into_iter()
+        .zip(of)
+        .map(|(name, one)| one.named(name));
+    let mut of: Vec<_> = of.collect();
+    // With what follows the order of the input, and is not combined, and without.
+    for is_combined in [true, false] {
+        if !is_combined {
+            of.push(first("time").named("first"));
+        }
+        let found = clicks.written(&groups.agg(&of).unwrap(), BARE);
+        assert_eq!(found.lines().count(), clicks.groups().len());
+        for line in found.lines() {
+            let values: Vec<&str> = line.split(',').collect();
+            let group = &clicks.groups()[values[0]];
+            let pages: BTreeSet<&str> = group.iter().map(|(_, page)| *page).collect();
+            let times: BTreeSet<i64> = group.iter().map(|(time, _)| *time).collect();
+            let sum: i64 = group.iter().map(|(time, _)| time).sum();
+            let wanted = [
+                pages.len().to_string(),
+                group.len().to_string(),
+                sum.to_string(),
+            ];
+            assert_eq!([values[1], values[3], values[4]], wanted);
+            let (about, truth) = (values[2].parse::<f64>().unwrap(), times.len() as f64);
+            // Six standard errors, and of few values two that share a register.
+            assert!(
+                (about - truth).abs() <= 0.1 * truth + 2.5,
+                "{about} {truth}"
+            );
+        }
+    }
+    let two = [count_distinct("page"), count_distinct("time")];
+    assert_eq!(groups.agg(&two).err().unwrap().kind, ErrorKind::Usage);
+}
+
+/// All records come out, in an order that seed and epoch decide and nothing else, before and behind other verbs.
+#[test]
+fn shuffled_by_seed_and_epoch() {
+    let clicks = Clicks::new("shuffled_by_seed_and_epoch", 20_000);
+    let mut orders = BTreeSet::new();
+    let lines: Vec<String> = clicks
+        .clicks
+        .iter()
+        .map(|(user, time, page)| format!("{user}\t{time}\t{page}"))
+        .collect();
+    let mut wanted: Vec<&str> = lines.iter().map(String::as_str).collect();
+    wanted.sort_unstable();
+    let sorted_before = clicks.table().sort(&[("time", false)]).unwrap();
+    for (table, seed, epoch) in [
+        (clicks.table(), 1, 0),
+        (clicks.table(), 1, 1),
+        (clicks.table(), 2, 0),
+        (sorted_before, 1, 0),
+    ] {
+        let found = clicks.written(&table.shuffle(seed, epoch).unwrap(), Form::Text);
+        assert!(sorted(&found) == wanted);
+        // Of two neighbours the one that was first before is first now about as often as not.
+        let place: BTreeMap<&str, usize> = lines
+            .iter()
+            .enumerate()
+            .map(|(at, line)| (&**line, at))
+            .collect();
+        let places: Vec<usize> = found.lines().map(|line| place[line]).collect();
+        let rising = places.windows(2).filter(|pair| pair[0] < pair[1]).count() as f64;
+        // Ten standard deviations.
+        let off = (rising / places.len() as f64 - 0.5).abs();
+        assert!(
+            off < 10.0 * (1.0 / 12.0 / places.len() as f64).sqrt(),
+            "{off}"
+        );
+        assert!(orders.insert(found));
+    }
+}
+
+#[test]
+fn a_sample_is_the_same_for_a_seed() {
+    let clicks = Clicks::new("a_sample_is_the_same_for_a_seed", 30_000);
+    let parts = clicks.table().flat_map(&split("user", " ")).unwrap();
+    let mut seen = BTreeSet::new();
+    for seed in [1, 2] {
+        let found = clicks.written(&parts.sample(0.25, seed).unwrap(), BARE);
+        let kept = found.lines().count() as f64;
+        // Ten standard deviations.
+        assert!(
+            (kept - 15_000.0).abs() < 10.0 * (60_000.0f64 * 0.25 * 0.75).sqrt(),
+            "{kept}"
+        );
+        assert!(seen.insert(found));
+    }
+    let usage = |error: Option<Error>| assert_eq!(error.unwrap().kind, ErrorKind::Usage);
+    usage(parts.sample(1.5, 1).err());
+    usage(parts.distinct().unwrap().sample(0.5, 1).err());
+}
+
+#[test]
+fn patterns_and_computed_columns() {
+    let scratch = Scratch::new("patterns_and_computed_columns");
+    let mut random = Random::new(seed("patterns_and_computed_columns"));
+    let mut text = String::new();
+    let mut wanted = BTreeMap::new();
+    for number in 0..5000 {
+        let (day, second) = (1 + random.below(28), random.below(60));
+        let level = ["info", "warn", "error"][random.below(3)];
+        text += &format!("2026-02-{day:02} 00:00:{second:02}Z [{level}] took {number} ms\n");
+        if level != "info" {
+            let time = (1_769_904_000 + (day as i64 - 1) * 86_400 + second as i64) * 1_000_000;
+            let entry = wanted.entry(level).or_insert((0, 0, i64::MAX));
+            *entry = (entry.0 + 1, entry.1 + number, entry.2.min(time));
+        }
+    }
+    text += "no such line\n";
+    std::fs::write(scratch.path("in.txt"), text).unwrap();
+    let lines = read_text([scratch.path("in.txt").to_string_lossy()], 0);
+    let columns = ["time", "level", "took"].map(|name| Column::new(name, Type::String));
+    let parts = extract(
+        "line",
+        r"^(.{20}) \[(\w+)\] took (\d+) ms$",
+        columns.to_vec(),
+    )
+    .unwrap();
+    let table = lines.flat_map(&parts).unwrap();
+    let table = table.keep(&matches("level", "^info$").inverted()).unwrap();
+    let computed = [
+        ("time", timestamp("time")),
+        ("took", parse("took", Type::I64)),
+        ("hash", hash("level", 1)),
+    ];
+    let table = table.with_columns(&computed).unwrap();
+    let groups = table.group_by(&["level", "hash"]).unwrap();
+    let aggregates = [count(), sum("took"), min("time")];
+    let table = groups
+        .agg(&aggregates)
+        .unwrap()
+        .sort(&[("level", false)])
+        .unwrap();
+    let table = table.select(&["level", "count", "took", "time"]).unwrap();
+    let pipeline = table.write(scratch.path("out"), BARE).unwrap();
+    run(&pipeline, &small()).unwrap();
+    let line = |(level, (n, took, time)): (&&str, &(u64, i64, i64))| {
+        format!("{level},{n},{took},{time}\n")
+    };
+    let wanted: String = wanted.iter().map(line).collect();
+    assert_eq!(
+        std::fs::read_to_string(scratch.path("out")).unwrap(),
+        wanted
+    );
+
+    let usage = |error: Option<Error>, wanted: &str| {
+        let error = error.unwrap();
+        assert_eq!(error.kind, ErrorKind::Usage);
+        assert!(error.to_string().contains(wanted), "{error}");
+    };
+    usage(lines.keep(&matches("line", "(")).err(), "unclosed group");
+    usage(
+        extract("line", "(a)", Vec::new()).err(),
+        "1 parts in parentheses and 0 columns",
+    );
+    usage(
+        table.keep(&matches("count", "1")).err(),
+        "count is of type u64",
+    );
+    let bad = lines.with_columns(&[("time", timestamp("line"))]).unwrap();
+    let bad = bad.write(scratch.path("out"), BARE).unwrap();
+    let error = bad
+        .run(&small(), &host(), &sortmill::queue::Stop::new())
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Input);
+    assert!(error.to_string().contains("is no time"), "{error}");
+    assert_eq!(
+        (
+            error.offset,
+            std::fs::read_to_string(scratch.path("out")).unwrap()
+        ),
+        (Some(0), wanted)
+    );
+}

@@ -1,0 +1,102 @@
+"""What each program of examples/ makes is what another program makes of the same input."""
+
+from __future__ import annotations
+
+import csv
+import random
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import duckdb
+import networkx  # type: ignore[import-untyped]
+import pytest
+from networkx.algorithms.link_analysis.pagerank_alg import _pagerank_python  # type: ignore[import-untyped]
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(example: str, *words: str | int | Path) -> str:
+    program = ROOT / "examples" / example
+    assert len(program.read_text().splitlines()) <= 60
+    done = subprocess.run([sys.executable, program, *map(str, words)], check=True, stdout=subprocess.PIPE)
+    return done.stdout.decode()
+
+
+def generate(*words: str | int | Path) -> None:
+    subprocess.run([sys.executable, "-m", "sortmill", "gen", *map(str, words)], check=True)
+
+
+def test_inverted_index(tmp_path: Path, draw: random.Random) -> None:
+    documents = {}
+    for number in range(300):
+        words = [draw.choice(["w{}", "Ärger{}", "É{}x"]).format(int(draw.paretovariate(0.7)) % 500) for _ in range(draw.randrange(40))]
+        documents[f"doc {number:03}"] = ", ".join(words)
+    (tmp_path / "in.txt").write_text("".join(f"{name}\t{text}\n" for name, text in documents.items()))
+    assert "proven" in run("inverted_index.py", tmp_path / "in.txt", tmp_path / "out.txt")
+    index: dict[str, set[str]] = defaultdict(set)
+    for name, text in documents.items():
+        for word in re.findall(r"[^\W_]+", text.lower()):
+            index[word].add(name)
+    wanted = [f"{word}\t{' '.join(sorted(index[word]))}" for word in sorted(index, key=str.encode)]
+    assert (tmp_path / "out.txt").read_text().splitlines() == wanted
+
+
+def test_sessions(tmp_path: Path) -> None:
+    """Against DuckDB's window functions, and the number of sessions that the generator's clicks have."""
+    generate("clicks", 60_000, "--users", 3000, "--rate", 10, tmp_path / "clicks.txt")
+    assert "proven" in run("sessions.py", tmp_path / "clicks.txt", tmp_path / "out.csv")
+    query = """
+        with clicks as (select * from read_csv(?, delim='\t', header=false, columns={'time': 'BIGINT', 'user': 'VARCHAR', 'page': 'VARCHAR'})),
+        marked as (select *, case when time - lag(time) over w > 1800000 then 1 else 0 end as new from clicks
+                   window w as (partition by "user" order by time)),
+        numbered as (select *, sum(new) over (partition by "user" order by time range unbounded preceding) as session from marked)
+        select "user", session, min(time), max(time), count(*), count(distinct page) from numbered group by all order by all
+    """
+    rows = duckdb.execute(query, [str(tmp_path / "clicks.txt")]).fetchall()
+    with (tmp_path / "out.csv").open() as file:
+        heading, *found = csv.reader(file)
+    assert heading == ["user", "session", "begins", "ends", "clicks", "pages"]
+    assert found == [[str(value) for value in row] for row in rows]
+    lines = (tmp_path / "clicks.txt").read_text().splitlines()
+    stretches = {(line.split("\t")[1], number // 12_000) for number, line in enumerate(lines)}
+    assert len(found) == len(stretches) > 100
+
+
+@pytest.mark.parametrize("kind", ["uniform", "power-law"])
+def test_pagerank(tmp_path: Path, kind: str) -> None:
+    """Against networkx, of a graph with vertices that have no target and with edges that come twice."""
+    degrees = "--degree 6" if kind == "uniform" else "--degree-min 1 --degree 4 --degree-max 40"
+    generate("graph", 300, "--kind", kind, *degrees.split(), tmp_path / "edges.txt")
+    with (tmp_path / "edges.txt").open("a") as file:
+        file.write("000\t299\n000\t299\n298\tsink\n")
+    assert "proven" in run("pagerank.py", tmp_path / "edges.txt", tmp_path / "out.txt")
+    graph = networkx.MultiDiGraph()
+    for line in (tmp_path / "edges.txt").read_text().splitlines():
+        graph.add_edge(*line.split("\t"))
+    assert any(graph.out_degree(vertex) == 0 for vertex in graph)
+    # The one in plain Python: the other wants SciPy.
+    wanted = _pagerank_python(graph, alpha=0.85, tol=1e-12, max_iter=500)
+    lines = [line.split("\t") for line in (tmp_path / "out.txt").read_text().splitlines()]
+    found = {vertex: float(rank) for vertex, rank in lines}
+    assert found.keys() == wanted.keys()
+    assert all(abs(found[vertex] - rank) < 1e-8 for vertex, rank in wanted.items())
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_shuffled_corpus(tmp_path: Path, draw: random.Random) -> None:
+    lines = [f"{number} {draw.random()}\n" for number in range(5003)]
+    (tmp_path / "one.txt").write_text("".join(lines[:2000]))
+    (tmp_path / "two.txt").write_text("".join(lines[2000:]))
+    orders = []
+    for folder, epoch in [("a", 0), ("b", 1), ("again", 0)]:
+        run("shuffle_corpus.py", epoch, 8, tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / folder)
+        parts = [path.read_text().splitlines(keepends=True) for path in sorted((tmp_path / folder).iterdir())]
+        assert len(parts) == 8
+        assert {len(part) for part in parts} == {5003 // 8, 5003 // 8 + 1}
+        orders.append([line for part in parts for line in part])
+        assert sorted(orders[-1]) == sorted(lines)
+    assert orders[0] == orders[2] != orders[1]
+    assert orders[0] != lines != orders[1]

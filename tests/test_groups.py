@@ -1,0 +1,262 @@
+"""Groups, order and chance: held against plain Python over what is in memory."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import re
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sortmill as sm
+
+Record = dict[str, Any]
+MEMORY = "128 MiB"
+
+
+def clicks(path: Path, draw: random.Random, count: int) -> list[tuple[str, int, str]]:
+    made = [(f"user {draw.randrange(1 << draw.randrange(9))}", draw.randrange(-9000, 9000), f"/{draw.randrange(99)}") for _ in range(count)]
+    path.write_text("".join(f"{user}\t{time}\t{page}\n" for user, time, page in made))
+    return made
+
+
+def table(job: sm.Pipeline, path: Path) -> sm.Table:
+    return job.read_text(path).flat_map(sm.fields("line", "\t", {"user": str, "time": int, "page": str}))
+
+
+def test_a_function_of_groups_in_order(tmp_path: Path, draw: random.Random) -> None:
+    model = clicks(tmp_path / "in", draw, 20_000)
+
+    def first_and_steps(user: str, records: Iterator[Record]) -> Iterator[Record]:
+        first = next(records)
+        yield {"user": user, "time": first["time"], "step": -1}
+        before = first["time"]
+        for record in records:
+            assert record["user"] == user
+            yield {"user": user, "time": record["time"], "step": before - record["time"]}
+            before = record["time"]
+
+    job = sm.Pipeline()
+    groups = table(job, tmp_path / "in").group_by("user")
+    steps = groups.apply(first_and_steps, sort="time", descending=True, columns={"user": str, "time": int, "step": int})
+    steps.write_text(tmp_path / "out")
+    job.run(memory=MEMORY)
+    by_user: dict[str, list[int]] = defaultdict(list)
+    for user, time, _ in model:
+        by_user[user].append(time)
+    wanted = []
+    for user, times in by_user.items():
+        times.sort(reverse=True)
+        wanted.append((user, times[0], -1))
+        wanted += [(user, time, before - time) for before, time in zip(times, times[1:])]
+    found = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
+    # Each group in one piece, in its order.
+    order = list(dict.fromkeys(user for user, _, _ in found))
+    assert len(order) == len(by_user)
+    wanted.sort(key=lambda one: order.index(one[0]))
+    assert [(user, int(time), int(step)) for user, time, step in found] == wanted
+
+
+def test_functions_need_not_ask_for_all(tmp_path: Path, draw: random.Random) -> None:
+    """Some ask for no record, some for a few, some answer nothing; keys of two columns are tuples, and one column needs no names."""
+    model = clicks(tmp_path / "in", draw, 8000)
+    kept: list[Any] = []
+
+    def some(key: tuple[str, str], records: Iterator[Record]) -> list[str] | None:
+        assert isinstance(key, tuple)
+        kept.append(records)
+        match len(key[0] + key[1]) % 3:
+            case 0:
+                return None
+            case 1:
+                return [f"{key[0]} {key[1]}", str(next(records)["time"])]
+            case _:
+                return []
+
+    job = sm.Pipeline()
+    groups = table(job, tmp_path / "in").group_by("user", "page")
+    groups.apply(some, sort="time", columns={"text": str}).write_text(tmp_path / "out")
+    job.run(memory=MEMORY)
+    least: dict[tuple[str, str], int] = {}
+    for user, time, page in model:
+        least[user, page] = min(time, least.get((user, page), time))
+    wanted = {f"{user} {page}": str(time) for (user, page), time in least.items() if len(user + page) % 3 == 1}
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert dict(zip(lines[::2], lines[1::2])) == wanted and len(lines) == 2 * len(wanted)
+    # What was kept of a group that has passed has no more records.
+    assert [list(records) for records in kept[:50]] == [[]] * 50
+
+
+def test_one_group_larger_than_what_is_handed_over(tmp_path: Path) -> None:
+    """What is made and asked for goes over in pieces; far more comes out of one group than goes over at once."""
+    (tmp_path / "in").write_text("".join(f"hot {number} {'x' * 90}\n" for number in range(20_000)))
+
+    def echo(key: str, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            yield {"number": record["number"], "rest": record["rest"] * 2}
+
+    job = sm.Pipeline()
+    lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": str, "number": int, "rest": str}))
+    made = lines.group_by("key").apply(echo, sort="number", descending=True, columns={"number": int, "rest": str})
+    made.write_text(tmp_path / "out")
+    report = job.run(memory="96 MiB")
+    assert report.records_out == 20_000
+    found = (tmp_path / "out").read_text().splitlines()
+    assert found == [f"{number}\t{'x' * 180}" for number in reversed(range(20_000))]
+
+
+def test_a_function_of_groups_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("".join(f"{number % 7} {number}\n" for number in range(5000)))
+
+    def run(function: Any) -> sm.Error:
+        job = sm.Pipeline()
+        lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": int, "number": int}))
+        lines.group_by("key").apply(function, columns={"n": int}).write_text(tmp_path / "out")
+        with pytest.raises(sm.Error) as raised:
+            job.run(memory=MEMORY)
+        assert [path.name for path in tmp_path.iterdir()] == ["in"]
+        return raised.value
+
+    def in_the_middle(key: int, records: Iterator[Record]) -> Iterator[int]:
+        yield key
+        for record in records:
+            if record["number"] == 4321:
+                raise ArithmeticError("not this one")
+
+    for function, cause in [
+        (in_the_middle, ArithmeticError),
+        (lambda key, records: ["text"], TypeError),
+        (lambda key, records: 5, TypeError),
+        (lambda key: [], TypeError),
+    ]:
+        error = run(function)
+        assert isinstance(error, sm.FunctionError)
+        assert isinstance(error.__cause__, cause)
+    (tmp_path / "in").write_bytes(b"1 2\n\xff 3\n")
+    job = sm.Pipeline()
+    lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": str, "number": int}))
+    lines.group_by("number").apply(lambda key, records: [len(list(records))], columns={"n": int}).write_text(tmp_path / "out")
+    with pytest.raises(sm.InputError, match="key is not UTF-8"):
+        job.run(memory=MEMORY)
+
+
+def test_ctrl_c_ends_a_function_of_groups(tmp_path: Path) -> None:
+    """In the midst of records that were handed over: the next one that it asks for is an exception."""
+    (tmp_path / "in").write_text("".join(f"{number}\n" for number in range(5000)))
+    asked = 0
+
+    def interrupted(key: int, records: Iterator[Record]) -> Iterator[int]:
+        nonlocal asked
+        for _ in records:
+            if asked == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+            asked += 1
+            # The signal is seen by the main thread, 20 times a second.
+            time.sleep(0.01)
+            yield key
+
+    job = sm.Pipeline()
+    table = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"n": int})).map(lambda one: {"k": 1}, columns={"k": int})
+    table.group_by("k").apply(interrupted, columns={"k": int}).write_text(tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        job.run(memory=MEMORY)
+    assert 0 < asked < 5000
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_distinct_counts_and_sessions(tmp_path: Path, draw: random.Random) -> None:
+    model = clicks(tmp_path / "in", draw, 10_000)
+    job = sm.Pipeline()
+    groups = table(job, tmp_path / "in").group_by("user")
+    counted = groups.agg(pages=sm.count_distinct("page"), times=sm.approx_count_distinct("time"), n=sm.count())
+    counted.sort("user").write_text(tmp_path / "out")
+    job.run(memory=MEMORY)
+    by_user: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for user, time, page in model:
+        by_user[user].append((time, page))
+    found = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
+    assert [user for user, *_ in found] == sorted(by_user)
+    for user, pages, about, n in found:
+        group = by_user[user]
+        assert (int(pages), int(n)) == (len({page for _, page in group}), len(group))
+        times = len({time for time, _ in group})
+        # Six standard errors, and of few values two that share a register.
+        assert abs(int(about) - times) <= 0.1 * times + 2.5
+    with pytest.raises(sm.UsageError, match="count_distinct is of one column"):
+        groups.agg(a=sm.count_distinct("page"), b=sm.count_distinct("time"))
+
+    job = sm.Pipeline()
+    numbered = table(job, tmp_path / "in").group_by("user").sessions("time", 100)
+    numbered.group_by("user", "session").agg(n=sm.count(), begins=sm.min("time")).sort(["user", "begins"]).write_text(tmp_path / "out")
+    job.run(memory=MEMORY)
+    sizes: list[int] = []
+    begins = []
+    for user, group in sorted(by_user.items()):
+        session, before = -1, None
+        for time, _ in sorted(group):
+            if before is None or time - before > 100:
+                session += 1
+                begins.append((user, session, time))
+                sizes.append(0)
+            sizes[-1] += 1
+            before = time
+    found = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
+    assert found == [[user, str(session), str(n), str(time)] for (user, session, time), n in zip(begins, sizes)]
+
+
+def test_shuffle_and_sample(tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(5000)]
+    (tmp_path / "in").write_text("\n".join(lines))
+
+    def made(build: Any, threads: int = 2) -> list[str]:
+        job = sm.Pipeline()
+        build(job.read_text(tmp_path / "in")).write_text(tmp_path / "out")
+        job.run(memory=MEMORY, threads=threads)
+        return (tmp_path / "out").read_text().splitlines()
+
+    orders = [made(lambda lines: lines.shuffle(seed=seed, epoch=epoch)) for seed in (0, 1) for epoch in (0, 1)]
+    assert all(sorted(order) == sorted(lines) for order in orders)
+    assert len({tuple(order) for order in [lines, *orders]}) == 5
+    assert made(lambda lines: lines.shuffle(seed=1, epoch=1), threads=1) == orders[3]
+    sample = made(lambda lines: lines.sample(0.1, seed=3))
+    assert set(sample) < set(lines) and 300 < len(sample) < 700
+    assert sample == sorted(sample, key=lines.index)
+    assert made(lambda lines: lines.sample(0.1, seed=3), threads=1) == sample != made(lambda lines: lines.sample(0.1, seed=4))
+    with pytest.raises(sm.UsageError, match="from 0 to 1"):
+        made(lambda lines: lines.sample(2))
+
+
+def test_patterns_and_formulas(tmp_path: Path) -> None:
+    log = [f"2026-01-{1 + n % 28:02} 10:00:{n % 60:02} [{['info', 'warn'][n % 2]}] user=u{n} took={n * 0.5}" for n in range(500)]
+    (tmp_path / "in").write_text("\n".join([*log, "something else"]))
+    job = sm.Pipeline()
+    pattern = r"^(\S+ \S+) \[(\w+)\] user=(\w+) took=(\S+)$"
+    table = job.read_text(tmp_path / "in").filter(sm.matches("line", "WARN|(?i:warn)"))
+    table = table.flat_map(sm.extract("line", pattern, {"time": str, "level": str, "user": str, "took": str}))
+    table = table.filter(sm.matches("user", "9$", invert=True))
+    table = table.with_columns(time=sm.timestamp("time"), took=sm.parse("took", float), h=sm.hash("user", seed=1))
+    assert table.columns == {"time": "i64", "level": "string", "user": "string", "took": "f64", "h": "u64"}
+    table.sort("took").select("time", "user", "took", "h").write_text(tmp_path / "out")
+    job.run(memory=MEMORY)
+    wanted = []
+    for line in log:
+        found = re.match(pattern, line)
+        assert found is not None
+        time, level, user, took = found.groups()
+        if level == "warn" and not user.endswith("9"):
+            utc = datetime.datetime.fromisoformat(time).replace(tzinfo=datetime.timezone.utc)
+            wanted.append((float(took), str(int(utc.timestamp()) * 1_000_000), user))
+    lines = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
+    assert [(float(took), time, user) for time, user, took, _ in lines] == sorted(wanted)
+    assert len({h for *_, h in lines}) == len(lines)
+    with pytest.raises(sm.UsageError, match="unclosed"):
+        table.filter(sm.matches("user", "("))
+    with pytest.raises(sm.UsageError, match="1 parts in parentheses and 2 columns"):
+        table.flat_map(sm.extract("user", "(a)", {"a": str, "b": str}))
