@@ -27,6 +27,7 @@ pub mod job;
 pub mod line_keys;
 pub mod long;
 pub mod losers;
+pub mod made;
 pub mod manifest;
 pub mod metrics;
 pub mod order;

@@ -19,7 +19,9 @@ pub fn map<'a>(
     let mut next = from;
     let mut work = || {
         while next < batch.len() && !made.is_full() {
-            mapper(Some(batch.record(next)), made);
+            let record = batch.record(next);
+            mapper(Some(record), made);
+            made.passed(record);
             next += 1;
         }
     };
