@@ -11,16 +11,20 @@
 //!             \___ mapper _____/  \ job 1 /  \ job 2 /
 //! ```
 //!
-//! Read in this order: `column`, `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
+//! Read in this order: `column`, `read` (with `cells`), `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
 
 mod aggregate;
+mod cells;
 mod column;
 mod combine;
 mod exact;
 mod go;
 mod key;
 mod paths;
+mod read;
+mod rows;
 mod shuffle;
+mod to;
 mod verbs;
 mod write;
 
@@ -30,7 +34,9 @@ use sortmill_io::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Around, Tuning};
+use read::Inputs;
 use shuffle::Shuffle;
+use to::To;
 use verbs::Step;
 
 pub use aggregate::{Aggregate, Owned, count, first, max, mean, min, sum};
@@ -38,6 +44,8 @@ pub use column::{Column, Type, Value};
 pub use exact::ExactSum;
 pub use go::{PhaseReport, PipelineReport};
 pub use paths::expand;
+pub use read::{Csv, csv_names, from_iter, read_csv, read_fixed, read_jsonl, read_kv, read_text};
+pub use rows::{MakeRows, RowFile, Rows};
 pub use shuffle::{GroupFn, MakeGroupFn};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, fields, ngrams, split, words};
 pub use write::Form;
@@ -48,12 +56,6 @@ pub struct Table {
     inputs: Arc<Inputs>,
     columns: Vec<Column>,
     nodes: Vec<Node>,
-}
-
-struct Inputs {
-    /// Paths and patterns.
-    patterns: Vec<String>,
-    skip_header: u64,
 }
 
 /// A verb, and what it is called.
@@ -71,19 +73,6 @@ enum NodeKind {
 
 /// By what records are ordered: a column's name, and whether larger values come first.
 pub type By<'b> = (&'b str, bool);
-
-/// The lines of text files, as the column `line`, without their ends (`\n` or `\r\n`). `patterns` are paths or have `*`, `?`
-/// and `**`; compressed files are read as what they were. The first `skip_header` lines of each file are passed over.
-pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_header: u64) -> Table {
-    Table {
-        inputs: Arc::new(Inputs {
-            patterns: patterns.into_iter().map(Into::into).collect(),
-            skip_header,
-        }),
-        columns: vec![Column::new("line", Type::String)],
-        nodes: Vec::new(),
-    }
-}
 
 impl Table {
     /// Its columns.
@@ -208,20 +197,12 @@ impl Table {
         }
         Ok(Pipeline {
             table: self.clone(),
-            path: path.into(),
-            form,
+            to: To::new(path.into(), form),
         })
     }
 
     fn then(&self, name: String, kind: NodeKind, columns: Vec<Column>) -> Result<Self> {
-        for (number, column) in columns.iter().enumerate() {
-            if columns[..number]
-                .iter()
-                .any(|other| other.name == column.name)
-            {
-                return Err(wrong(format!("two columns are called {}", column.name)));
-            }
-        }
+        check_names(&columns)?;
         let mut nodes = self.nodes.clone();
         nodes.push(Node { name, kind });
         Ok(Self {
@@ -325,12 +306,11 @@ impl Groups {
     }
 }
 
-/// What is to be done, from files to a file.
+/// What is to be done, from files to a file or several.
 #[derive(Clone)]
 pub struct Pipeline {
     table: Table,
-    path: PathBuf,
-    form: Form,
+    to: To,
 }
 
 /// What a pipeline may use.
@@ -347,6 +327,17 @@ pub struct Settings {
     pub around: Option<Around>,
     /// Sizes that tests shrink.
     pub tuning: Tuning,
+}
+
+/// Refuses two columns of one name.
+fn check_names(columns: &[Column]) -> Result<()> {
+    for (number, column) in columns.iter().enumerate() {
+        let mut before = columns[..number].iter();
+        if before.any(|other| other.name == column.name) {
+            return Err(wrong(format!("two columns are called {}", column.name)));
+        }
+    }
+    Ok(())
 }
 
 /// Which of `columns` is called `name`.

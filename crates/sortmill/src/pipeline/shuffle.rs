@@ -115,6 +115,11 @@ impl Shuffle {
         matches!(self.how, How::Group(_) | How::Apply(..))
     }
 
+    /// Whether as many records come out as went in.
+    pub fn keeps_count(&self) -> bool {
+        matches!(self.how, How::Keep | How::Sort)
+    }
+
     /// Whether its feed keeps records between others.
     pub fn combines(&self) -> bool {
         match &self.how {

@@ -15,6 +15,10 @@ mod generate;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_inputs;
+#[cfg(not(feature = "shuttle"))]
+mod pipeline_outputs;
+#[cfg(not(feature = "shuttle"))]
 mod progress;
 #[cfg(not(feature = "shuttle"))]
 mod sort;
