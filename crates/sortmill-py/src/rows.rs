@@ -111,9 +111,7 @@ impl Iterator for Iteration {
         }
         match (self.ready.pop_front(), &mut self.end) {
             (Some(row), _) => Some(Ok(row)),
-            (None, end) => std::mem::replace(end, Some(Ok(())))
-                .and_then(Result::err)
-                .map(Err),
+            (None, end) => end.replace(Ok(())).and_then(Result::err).map(Err),
         }
     }
 }

@@ -186,7 +186,7 @@ fn json_lines_in_any_shape() {
                 format!("\"{}\"", escaped.collect::<String>())
             }
         };
-        let mut members = vec![
+        let mut members = [
             format!("\"name\" : {name}"),
             format!("\"whole\":{whole}"),
             format!("\"n\\u0061me2\":{{\"name\":[1,{{}}]}}"),
@@ -501,7 +501,7 @@ fn an_iterator_and_rows() {
         vec![
             Owned::Plain(Value::U64(number)),
             Owned::Bytes(text),
-            Owned::Plain(Value::Bool(number % 3 == 0)),
+            Owned::Plain(Value::Bool(number.is_multiple_of(3))),
         ]
     };
     const COUNT: u64 = 60_000;
@@ -533,7 +533,7 @@ fn an_iterator_and_rows() {
     let mut rows = RowFile::open(&host(), &out, &columns).unwrap();
     for (text, number) in &model {
         let see = |values: &[Value<'_>]| {
-            let is = Value::Bool(number % 3 == 0);
+            let is = Value::Bool(number.is_multiple_of(3));
             assert_eq!(values, [Value::U64(*number), Value::Bytes(text), is]);
             Ok(())
         };
@@ -543,7 +543,8 @@ fn an_iterator_and_rows() {
 
     // One that fails, and one that makes what it should not: what was there stays.
     let before = std::fs::read(&out).unwrap();
-    let fails: [fn(u64) -> Result<Vec<Owned>, Error>; 2] = [
+    type Fail = fn(u64) -> Result<Vec<Owned>, Error>;
+    let fails: [Fail; 2] = [
         |_| {
             Err(Error::new(
                 ErrorKind::Function,

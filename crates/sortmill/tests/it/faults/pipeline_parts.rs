@@ -26,7 +26,7 @@ fn pipeline() -> Pipeline {
 fn case(seed: u64) -> (Vec<u8>, String) {
     let (mut state, mut line) = (seed, 2);
     let (mut input, mut rows) = ("text,n\n".to_owned(), Vec::new());
-    while input.len() < 120_000 {
+    while input.len() < 300_000 {
         let number = random(&mut state);
         let text = "\n".repeat((number % 3) as usize) + &"x".repeat((number % 50) as usize);
         input += &format!("\"{text}\",{number}\n");
@@ -43,7 +43,8 @@ fn case(seed: u64) -> (Vec<u8>, String) {
 }
 
 struct Ended {
-    result: Result<(), Error>,
+    /// Bytes of temporary data.
+    result: Result<u64, Error>,
     /// What is in the files, if they are there.
     found: Option<String>,
     struck: Option<Struck>,
@@ -65,9 +66,10 @@ fn run(seed: u64, input: &[u8], fault: Option<Fault>) -> Ended {
             tuning: Case::new(seed, 100).tuning,
             ..Settings::default()
         };
-        let result = pipeline().run(&settings, &sim, &Stop::new()).map(|_| ());
+        let result = pipeline().run(&settings, &sim, &Stop::new());
+        let result = result.map(|report| report.phases[0].report.bytes.temp_written);
         let name = |number| format!("/out/part-{number:05}.csv");
-        let files = (0..FILE_COUNT).map(|number| sim.get(&name(number)));
+        let files = (0..FILE_COUNT).map(|number| sim.get(name(number)));
         let files: Option<Vec<Vec<u8>>> = files.collect();
         let text = |file: &Vec<u8>| {
             let text = String::from_utf8(file.clone()).unwrap();
@@ -87,12 +89,16 @@ fn run(seed: u64, input: &[u8], fault: Option<Fault>) -> Ended {
 
 #[test]
 fn faults_in_files_of_equal_counts() {
-    const STEP: usize = 5;
+    const STEP: usize = 9;
     let seed = seed();
     println!("SEED={seed}");
     let (input, wanted) = case(seed);
     let healthy = run(seed, &input, None);
-    assert!(healthy.result.is_ok(), "{:?}", healthy.result);
+    assert!(
+        matches!(healthy.result, Ok(20_000..)),
+        "{:?}",
+        healthy.result
+    );
     assert_eq!(healthy.found.as_ref(), Some(&wanted));
     let mut failed = 0;
     for at in (0..healthy.operations).step_by(STEP) {
@@ -106,12 +112,12 @@ fn faults_in_files_of_equal_counts() {
         let place = ended.struck.as_ref();
         let operation = place.map_or("none", |place| place.operation);
         match &ended.result {
-            Ok(()) => assert_eq!(ended.found.as_ref(), Some(&wanted), "wrong output: {told}"),
+            Ok(_) => assert_eq!(ended.found.as_ref(), Some(&wanted), "wrong output: {told}"),
             // Only this comes after the name was given.
             Err(_) if operation == "sync_dir" => {}
             Err(_) => assert!(ended.found.is_none(), "output of a failed job: {told}"),
         }
-        if let (Ok(()), Some(place)) = (&ended.result, place) {
+        if let (Ok(_), Some(place)) = (&ended.result, place) {
             let harmless = harmless(place) || place.path.ends_with("owner");
             assert!(harmless, "{place:?} passed unnoticed");
         }
