@@ -154,8 +154,8 @@ def test_what_cannot_be_built(text: Text, tmp_path: Path) -> None:
     with pytest.raises(sm.UsageError, match="nothing is written"):
         job.run()
     lines.write_text(tmp_path / "out")
-    with pytest.raises(sm.UsageError, match="one output so far"):
-        lines.write_text(tmp_path / "other")
+    with pytest.raises(sm.UsageError, match="two outputs have the name"):
+        lines.write_text(tmp_path / "out")
     with pytest.raises(ValueError, match="no size"):
         job.run(memory="much")
     with pytest.raises(sm.MemoryLimitError, match="needs at least"):

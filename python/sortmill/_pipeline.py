@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import closing
+from typing import Any, Literal
 
 from . import _sortmill
 from ._errors import UsageError
+from ._look import batches, drawn
 from ._report import Report
 from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
 
 Path = str | os.PathLike[str]
+Mode = Literal["error", "overwrite"]
 Record = dict[str, Any]
 
 
@@ -27,6 +30,12 @@ def _bytes(size: int | str | None) -> int | None:
     return _sortmill.parse_size(size) if isinstance(size, str) else size
 
 
+def _only_new(mode: Mode) -> bool:
+    if mode not in ("error", "overwrite"):
+        raise UsageError(f"mode is 'error' or 'overwrite', not {mode!r}")
+    return mode == "error"
+
+
 def _names(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
@@ -39,19 +48,106 @@ def _by(by: str | Sequence[str], descending: bool | Sequence[bool]) -> list[tupl
     return list(zip(names, downs))
 
 
+def _typed(names: list[str], types: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+    unknown = [name for name in types if name not in names]
+    if unknown:
+        raise UsageError(f"there is no column {unknown[0]}, only {', '.join(names)}")
+    if len(set(names)) < len(names):
+        raise UsageError(f"two columns have one name: {', '.join(names)}; say which columns= to read")
+    return {name: types.get(name, str) for name in names}
+
+
 class Pipeline:
     """A program: what is read, what is done, what is written."""
 
     def __init__(self) -> None:
-        self._job: _sortmill.Job | None = None
+        self._jobs: list[_sortmill.Job] = []
+        self._outputs: set[str] = set()
 
-    def read_text(self, paths: Path | Sequence[Path], *, skip_header: int = 0) -> Table:
+    def read_text(
+        self,
+        paths: Path | Sequence[Path],
+        *,
+        skip_header: int = 0,
+        file: str | None = None,
+        line_number: str | None = None,
+    ) -> Table:
         """The lines of files, as the column `line` (str).
 
         `paths` may have `*`, `?` and `**`; compressed files are read as what they were. The first `skip_header` lines
-        of each file are passed over.
+        of each file are passed over. `file` and `line_number` are names of columns for where each line stands.
         """
-        return Table(self, _sortmill.read_text(_paths(paths), skip_header))
+        return self._read(_sortmill.read_text(_paths(paths), skip_header), file, line_number)
+
+    def read_csv(
+        self,
+        paths: Path | Sequence[Path],
+        columns: Mapping[str, ColumnType] | None = None,
+        *,
+        header: bool = True,
+        delimiter: str = ",",
+        quote: str | None = '"',
+        types: Mapping[str, ColumnType] | None = None,
+        file: str | None = None,
+        line_number: str | None = None,
+    ) -> Table:
+        """The records of CSV files (RFC 4180: newlines may stand between quotes).
+
+        `columns` are those that are read, each of its type: with a header some of the names in it, in any order, else all
+        columns. Without `columns` all that the header names are read, as str or what `types` says; for that the first file
+        must be there. The header must be the same in all files.
+        """
+        files = _paths(paths)
+        if columns is None:
+            if not header:
+                raise UsageError("without a header nothing names the columns: columns={'city': str}")
+            columns = _typed(_sortmill.csv_names(files, delimiter, quote), types or {})
+        elif types is not None:
+            raise UsageError("columns have their types already; types= is for when there are none")
+        table = _sortmill.read_csv(files, columns_of(columns), header, delimiter, quote)
+        return self._read(table, file, line_number)
+
+    def read_jsonl(
+        self,
+        paths: Path | Sequence[Path],
+        columns: Mapping[str, ColumnType],
+        *,
+        file: str | None = None,
+        line_number: str | None = None,
+    ) -> Table:
+        """JSON objects, one a line: the members that `columns` names, each of its type and in every object."""
+        return self._read(_sortmill.read_jsonl(_paths(paths), columns_of(columns)), file, line_number)
+
+    def read_fixed(
+        self,
+        paths: Path | Sequence[Path],
+        record_bytes: int,
+        *,
+        key: tuple[int, int] = (0, 10),
+        file: str | None = None,
+    ) -> Table:
+        """Records of `record_bytes` bytes each, as the columns `key` and `value` (bytes).
+
+        `key` says where the key lies, offset and bytes; the value is all in front of it and behind it.
+        """
+        return self._read(_sortmill.read_fixed(_paths(paths), record_bytes, key), file, None)
+
+    def read_kv(self, paths: Path | Sequence[Path], *, file: str | None = None) -> Table:
+        """Pairs as the columns `key` and `value` (bytes): two lengths, each a little-endian u32, then key and value."""
+        return self._read(_sortmill.read_kv(_paths(paths)), file, None)
+
+    def from_iter(self, iterable: Iterable[Any], columns: Mapping[str, ColumnType]) -> Table:
+        """The records of an iterable: dictionaries, tuples in the order of `columns`, or of one column its values.
+
+        It is read while the pipeline runs, from another thread, and never far ahead of it. A list is read anew for each
+        run and each output; an iterator can be read once. What it raises is the `__cause__` of a `FunctionError`.
+        """
+        return Table(self, _sortmill.from_iter(iterable, columns_of(columns)))
+
+    def _read(self, table: _sortmill.Table, file: str | None, line_number: str | None) -> Table:
+        if file is not None or line_number is not None:
+            table = table.with_place(file, line_number)
+        return Table(self, table)
 
     def run(
         self,
@@ -62,10 +158,17 @@ class Pipeline:
     ) -> Report:
         """Does it: when this returns, the output is complete, proven, and has its name.
 
+        Several outputs are made one after the other, each from the inputs: each is there whole or not at all, and an error
+        leaves those that were complete before.
+
         `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said. `temp` are
         folders for temporary files, used at once.
         """
-        return Report(*self._written().run(_bytes(memory), _paths(temp), threads))
+        settings = (_bytes(memory), _paths(temp), threads)
+        jobs = self._written()
+        for job in jobs:
+            job.check()
+        return Report.joined([job.run(*settings) for job in jobs])
 
     def explain(
         self,
@@ -75,17 +178,25 @@ class Pipeline:
         threads: int | None = None,
     ) -> str:
         """What would be done: phases, memory, temporary space."""
-        return self._written().explain(_bytes(memory), _paths(temp), threads)
+        settings = (_bytes(memory), _paths(temp), threads)
+        jobs = self._written()
+        told = [job.explain(*settings) for job in jobs]
+        if len(told) == 1:
+            return told[0]
+        heads = [f"output {number} of {len(told)}, made from the inputs\n" for number in range(1, len(told) + 1)]
+        return "".join(head + one for head, one in zip(heads, told))
 
-    def _written(self) -> _sortmill.Job:
-        if self._job is None:
+    def _written(self) -> list[_sortmill.Job]:
+        if not self._jobs:
             raise UsageError("nothing is written: a pipeline ends with write_csv, write_jsonl or write_text")
-        return self._job
+        return self._jobs
 
-    def _write(self, job: _sortmill.Job) -> None:
-        if self._job is not None:
-            raise UsageError("a pipeline writes one output so far")
-        self._job = job
+    def _write(self, job: _sortmill.Job, path: Path) -> None:
+        name = os.path.abspath(path)
+        if name in self._outputs:
+            raise UsageError(f"two outputs have the name {os.fspath(path)}")
+        self._outputs.add(name)
+        self._jobs.append(job)
 
 
 class Table:
@@ -187,20 +298,113 @@ class Table:
         """Groups of the records that are equal in these columns."""
         return Groups(self, list(columns))
 
-    def write_text(self, path: Path) -> None:
-        """Writes the values of each record to a line, with tabs between."""
-        self._write(path, "text")
+    @property
+    def schema(self) -> dict[str, str]:
+        """Names and types of its columns; another name of `columns`."""
+        return self.columns
 
-    def write_csv(self, path: Path, *, header: bool = True) -> None:
-        """Writes CSV, with the columns' names in the first line if `header`."""
-        self._write(path, "csv" if header else "csv without header")
+    def head(
+        self,
+        count: int = 10,
+        *,
+        memory: int | str | None = None,
+        temp: Path | Sequence[Path] | None = None,
+        threads: int | None = None,
+    ) -> list[Record]:
+        """Its first records, as dictionaries.
 
-    def write_jsonl(self, path: Path) -> None:
+        Where every verb makes records of one at a time, the beginnings of the files are read (at most 32 MiB of each) and
+        nothing else. Behind verbs that bring records together, of pipes and iterators, and where too few records come
+        out of the beginnings, the table is computed as for `iter_batches`.
+        """
+        if count < 0:
+            raise UsageError("there are no fewer than 0 records")
+        records = self._table.head(count)
+        if records is not None:
+            return records
+        with closing(batches(self._table, max(count, 1), _bytes(memory), _paths(temp), threads)) as found:
+            return next(found, [])[:count]
+
+    def show(
+        self,
+        count: int = 10,
+        *,
+        memory: int | str | None = None,
+        temp: Path | Sequence[Path] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        """Prints its first records, as `head` finds them."""
+        records = self.head(count + 1, memory=memory, temp=temp, threads=threads)
+        print(drawn(list(self.columns), records[:count], len(records) <= count))
+
+    def iter_batches(
+        self,
+        size: int = 1024,
+        *,
+        memory: int | str | None = None,
+        temp: Path | Sequence[Path] | None = None,
+        threads: int | None = None,
+    ) -> Iterator[list[Record]]:
+        """All records, as lists of at most `size` dictionaries: one list at a time is in memory.
+
+        The table is computed first, into a file in the first `temp` folder (or the system's), which goes with the iterator.
+        """
+        if size < 1:
+            raise UsageError("a batch has at least one record")
+        return batches(self._table, size, _bytes(memory), _paths(temp), threads)
+
+    def collect(
+        self,
+        *,
+        memory: int | str | None = None,
+        temp: Path | Sequence[Path] | None = None,
+        threads: int | None = None,
+    ) -> list[Record]:
+        """All records, as dictionaries in memory: for results that are small."""
+        found = self.iter_batches(memory=memory, temp=temp, threads=threads)
+        return [record for batch in found for record in batch]
+
+    def write_text(self, path: Path, *, files: int | None = None, mode: Mode = "overwrite") -> None:
+        """Writes the values of each record to a line, with tabs between.
+
+        As for every `write_` function: with `files`, `path` is a folder of so many files, each of as many records as any
+        other or one more, and a manifest; without, a file, compressed as the end of its name says. What is there is
+        replaced once the new output is complete, or refused with `mode="error"`; a folder must be empty or what an earlier
+        run made.
+        """
+        self._write(path, "text", files, mode)
+
+    def write_csv(
+        self, path: Path, *, header: bool = True, files: int | None = None, mode: Mode = "overwrite"
+    ) -> None:
+        """Writes CSV, with the columns' names in the first line of each file if `header`."""
+        self._write(path, "csv" if header else "csv without header", files, mode)
+
+    def write_jsonl(self, path: Path, *, files: int | None = None, mode: Mode = "overwrite") -> None:
         """Writes a JSON object for each record."""
-        self._write(path, "jsonl")
+        self._write(path, "jsonl", files, mode)
 
-    def _write(self, path: Path, form: str) -> None:
-        self._pipeline._write(self._table.write(os.fspath(path), form))
+    def write_fixed(
+        self,
+        path: Path,
+        record_bytes: int,
+        *,
+        key: tuple[int, int] = (0, 10),
+        files: int | None = None,
+        mode: Mode = "overwrite",
+    ) -> None:
+        """Writes records of `record_bytes` bytes: of two columns, the first where `key` says and the second around it; or of
+        one that is all of it. One of another size is an `InputError`.
+        """
+        job = self._table.write_fixed(os.fspath(path), record_bytes, key, files, _only_new(mode))
+        self._pipeline._write(job, path)
+
+    def write_kv(self, path: Path, *, files: int | None = None, mode: Mode = "overwrite") -> None:
+        """Writes pairs of two columns, as `read_kv` reads them."""
+        self._write(path, "kv", files, mode)
+
+    def _write(self, path: Path, form: str, files: int | None, mode: Mode) -> None:
+        self._pipeline._write(self._table.write(os.fspath(path), form, files, _only_new(mode)), path)
 
 
 class Groups:

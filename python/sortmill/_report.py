@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -18,6 +19,14 @@ class Report:
             {"name": "sort", "report": data}
         ]
         """Name and report of each phase, in order. A job that only sorts has one."""
+
+    @classmethod
+    def joined(cls, reports: Sequence[tuple[str, str]]) -> Report:
+        """That of several jobs, one after the other."""
+        if len(reports) == 1:
+            return cls(*reports[0])
+        phases = [phase for text, _ in reports for phase in json.loads(text)["phases"]]
+        return cls(json.dumps({"phases": phases}), "".join(summary for _, summary in reports))
 
     @property
     def records_in(self) -> int:

@@ -139,7 +139,8 @@ pub fn record(made: &[Column], answer: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>
     }
 }
 
-fn value(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
+/// A value of the column's type.
+pub fn value(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
     let plain = match column.kind {
         Type::String => return Ok(Owned::Bytes(from.extract::<String>()?.into_bytes())),
         Type::Binary => return Ok(Owned::Bytes(from.extract::<Vec<u8>>()?)),

@@ -7,6 +7,8 @@
 mod errors;
 mod function;
 mod groups;
+mod inputs;
+mod rows;
 mod table;
 mod work;
 
@@ -81,7 +83,14 @@ fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<table::Table>()?;
     module.add_class::<table::Job>()?;
-    module.add_function(wrap_pyfunction!(table::read_text, module)?)?;
+    module.add_class::<rows::RowReader>()?;
+    module.add_function(wrap_pyfunction!(rows::from_iter, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::read_text, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::read_csv, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::csv_names, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::read_jsonl, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::read_fixed, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::read_kv, module)?)?;
     module.add_function(wrap_pyfunction!(run_command, module)?)?;
     module.add_function(wrap_pyfunction!(sort, module)?)?;
     module.add_function(wrap_pyfunction!(expand, module)?)?;

@@ -4,13 +4,17 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use sortmill::io::sync::Arc;
 use sortmill::job::Around;
-use sortmill::pipeline::{self, Aggregate, Column, Form, Parts, Pipeline, Settings, Type};
+use sortmill::pipeline::{
+    self, Aggregate, Column, Form, Owned, Parts, Pipeline, Settings, Type, Value,
+};
 
 use crate::errors::raised;
 use crate::function::Function;
 use crate::host;
+use crate::rows::dict;
 use crate::work::{Raised, work};
 
 /// A table that is still to be made.
@@ -30,16 +34,6 @@ struct Calls {
     is_behind: bool,
     /// Behind such a verb.
     behind: bool,
-}
-
-/// The lines of text files.
-#[pyfunction]
-pub fn read_text(patterns: Vec<String>, skip_header: u64) -> Table {
-    Table {
-        table: pipeline::read_text(patterns, skip_header),
-        raised: Raised::default(),
-        calls: Calls::default(),
-    }
 }
 
 type Names = Vec<String>;
@@ -67,12 +61,31 @@ fn kind(name: &str) -> PyResult<Type> {
     found.ok_or_else(|| PyValueError::new_err(format!("there is no type {name:?}")))
 }
 
-fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
+pub fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
     let column = |(name, of): (String, String)| Ok(Column::new(name, kind(&of)?));
     columns.into_iter().map(column).collect()
 }
 
 impl Table {
+    /// One that is read.
+    pub fn new(table: pipeline::Table) -> Self {
+        Self::raising(table, Raised::default())
+    }
+
+    /// One that is read from what may raise exceptions.
+    pub fn raising(table: pipeline::Table, raised: Raised) -> Self {
+        Self {
+            table,
+            raised,
+            calls: Calls::default(),
+        }
+    }
+
+    /// Its columns.
+    pub fn columns_of(&self) -> &[Column] {
+        self.table.columns()
+    }
+
     fn next(
         &self,
         py: Python<'_>,
@@ -137,6 +150,16 @@ impl Table {
         columns
             .map(|column| (column.name.clone(), column.kind.name()))
             .collect()
+    }
+
+    /// The same with the file and the line of each record under these names.
+    fn with_place(
+        &self,
+        py: Python<'_>,
+        file: Option<&str>,
+        line_number: Option<&str>,
+    ) -> PyResult<Self> {
+        self.next(py, self.table.with_place(file, line_number))
     }
 
     fn words(
@@ -343,16 +366,76 @@ impl Table {
         self.next(py, self.table.with_columns(&formulas))
     }
 
-    /// What writes the table to a file, as `text`, `csv`, `csv without header` or `jsonl`.
-    fn write(&self, py: Python<'_>, path: PathBuf, form: &str) -> PyResult<Job> {
+    /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl` or `kv`.
+    fn write(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        form: &str,
+        files: Option<u64>,
+        only_new: bool,
+    ) -> PyResult<Job> {
         let form = match form {
             "text" => Form::Text,
             "csv" => Form::Csv { header: true },
             "csv without header" => Form::Csv { header: false },
             "jsonl" => Form::JsonLines,
+            "kv" => Form::Kv,
             _ => return Err(PyValueError::new_err(format!("there is no form {form:?}"))),
         };
-        let pipeline = self.table.write(path, form);
+        self.written(py, path, form, (files, only_new))
+    }
+
+    /// The first records, if no job is needed to know them.
+    fn head<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+    ) -> PyResult<Option<Vec<Bound<'py, PyDict>>>> {
+        let rows = work(py, &self.raised, |_| self.table.head(count, &host()?))?;
+        let one = |row: Vec<Owned>| {
+            let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
+            dict(py, self.table.columns(), &values)
+        };
+        let all = |rows: Vec<Vec<Owned>>| rows.into_iter().map(one).collect();
+        rows.map(all).transpose()
+    }
+
+    /// What writes the table to a file of rows.
+    fn write_rows(&self, py: Python<'_>, path: PathBuf) -> PyResult<Job> {
+        self.written(py, path, Form::Rows, (None, true))
+    }
+
+    /// What writes the table to a file of records of a fixed size.
+    fn write_fixed(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        record_bytes: u32,
+        key: (u32, u32),
+        files: Option<u64>,
+        only_new: bool,
+    ) -> PyResult<Job> {
+        let form = Form::Fixed { record_bytes, key };
+        self.written(py, path, form, (files, only_new))
+    }
+}
+
+impl Table {
+    fn written(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        form: Form,
+        (files, only_new): (Option<u64>, bool),
+    ) -> PyResult<Job> {
+        let mut pipeline = self.table.write(path, form);
+        if let Some(count) = files {
+            pipeline = pipeline.and_then(|pipeline| pipeline.in_files(count));
+        }
+        if only_new {
+            pipeline = pipeline.map(Pipeline::only_new);
+        }
         Ok(Job {
             pipeline: pipeline.map_err(|error| raised(py, &error))?,
             raised: Raised::clone(&self.raised),
@@ -392,6 +475,12 @@ impl Job {
 
 #[pymethods]
 impl Job {
+    /// Refuses an output that may not be replaced and is there.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let checked = host().and_then(|host| self.pipeline.check(&host));
+        checked.map_err(|error| raised(py, &error))
+    }
+
     /// What would be done.
     fn explain(
         &self,

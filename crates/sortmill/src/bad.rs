@@ -60,10 +60,7 @@ fn told(
     wrong: Wrong,
 ) -> Error {
     let at = at + wrong.at;
-    let mut line = chunk.line + newlines(&bytes[from..at]);
-    if let (Some(Long::Whole(long)), true) = (&chunk.long, from == zero) {
-        line += newlines(long);
-    }
+    let line = line_at(chunk, bytes, (from, zero), at);
     let unpacked = match chunk.is_unpacked {
         true => " (line and offset are those in the decompressed bytes)",
         false => "",
@@ -75,6 +72,17 @@ fn told(
         Some(hint) => error.hint(hint),
         None => error,
     }
+}
+
+/// The line of `bytes[at]`, of a chunk whose lines were counted. What was cut lies in `bytes[from..]`, which stand at `zero`
+/// where the chunk's offset is.
+#[must_use]
+pub fn line_at(chunk: &Chunk, bytes: &[u8], (from, zero): (usize, usize), at: usize) -> u64 {
+    let before = match &chunk.long {
+        Some(Long::Whole(long)) if from == zero => newlines(long),
+        _ => 0,
+    };
+    chunk.line + before + newlines(&bytes[from..at])
 }
 
 /// How many lines end in `bytes`.

@@ -4,6 +4,7 @@
 
 use sortmill_io::Buffer;
 
+use crate::bad::newlines;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::long::Long;
@@ -18,8 +19,8 @@ pub struct Chunk {
     pub input: usize,
     /// Where `buffer[records.start]` stands in its input, for messages.
     pub offset: u64,
-    /// The number of the line, from 1, at which its first record begins, a long one too; only of records that are made of
-    /// columns.
+    /// The number of the line, from 1, at which its first record begins, a long one too; only where lines are
+    /// counted.
     pub line: u64,
     /// Whether its input is compressed: then it stands so in the bytes that it was made of.
     pub is_unpacked: bool,
@@ -194,8 +195,19 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Where the record lies that a map function has in hand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Origin {
+    /// Which of the job's inputs, from 0.
+    pub input: usize,
+    /// The line at which it begins there, from 1; 0 where nobody counts them.
+    pub line: u64,
+}
+
 /// Records that a function made, back to back, to be looked at as a [`Batch`].
 pub struct Records {
+    /// Where the record lies that they are made of.
+    pub origin: Origin,
     order: Order,
     bytes_max: usize,
     records_max: usize,
@@ -212,6 +224,7 @@ impl Records {
     #[must_use]
     pub fn new(order: Order, bytes_max: usize, records_max: usize) -> Self {
         Self {
+            origin: Origin::default(),
             order,
             bytes_max,
             records_max,
@@ -281,6 +294,13 @@ impl Records {
     pub fn is_full(&self) -> bool {
         let records = self.offsets.len() - 1;
         self.bytes.len() > self.bytes_max / 2 || records >= self.records_max || self.fault.is_some()
+    }
+
+    /// The function is done with `record`, and the next one lies behind it.
+    pub fn passed(&mut self, record: &[u8]) {
+        if self.origin.line > 0 {
+            self.origin.line += newlines(record);
+        }
     }
 
     /// Forgets all records.

@@ -367,6 +367,7 @@ impl Walk<'_> {
                 skip_bad: 0,
                 header_lines: self.header_lines,
                 header: self.header,
+                counts_lines: self.plan.order.has_columns(),
                 watcher: None,
                 longs: &mut *longs,
             };

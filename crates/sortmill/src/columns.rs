@@ -14,7 +14,8 @@ use crate::order::Format;
 pub struct Columns {
     /// How a record is made of columns.
     pub form: Form,
-    /// The columns that decide, the most significant first. Where all are equal, records stay as the input has them.
+    /// The columns that decide, the most significant first. Where all are equal, records stay as the input has them. None of
+    /// a job whose map function makes pairs of the records.
     pub by: Vec<Column>,
     /// Where a record comes that has nothing in a column, whichever way that one is sorted.
     pub nulls: Nulls,

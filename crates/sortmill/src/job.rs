@@ -13,6 +13,7 @@ use crate::disk::Figures;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::line_keys::LineOrder;
+use crate::made::Made;
 use crate::metrics::Stage;
 use crate::order::{Format, KeyPart, Order};
 use crate::parts::Parts;
@@ -27,6 +28,8 @@ pub enum Input {
     Path(PathBuf),
     /// This process's standard input.
     Stdin,
+    /// What a function of this process makes. Nobody looks whether it is compressed.
+    Made(Made),
 }
 
 impl Input {
@@ -36,6 +39,7 @@ impl Input {
         match self {
             Self::Path(path) => path,
             Self::Stdin => Path::new("-"),
+            Self::Made(made) => made.name(),
         }
     }
 }
@@ -232,11 +236,14 @@ pub struct Job {
     pub map_keeps_state: bool,
     /// It stops handing that on when [`Records::is_full`], and is called again: so it may keep much more.
     pub map_ends_in_pieces: bool,
+    /// It is told at which line of its input each record begins ([`Records::origin`]), and so are errors: lines are counted
+    /// while they are read, each file's in their order, however many threads map them.
+    pub map_knows_lines: bool,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
     /// What it makes are no records but bytes of any form; these come before all of them, and lines that are no records
     /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
-    /// be verified.
+    /// be verified; or so many parts of equal counts, each with what comes before, of a function that makes one of each record.
     pub reduce_makes_bytes: Option<Vec<u8>>,
     /// Partitions are reduced one after the other, in order. Otherwise several are at once, each by a function of its own
     /// ([`ReduceFn`]); what comes out is in order either way.
@@ -325,6 +332,7 @@ impl Job {
             map_makes_pairs: false,
             map_keeps_state: false,
             map_ends_in_pieces: false,
+            map_knows_lines: false,
             reduce: None,
             reduce_makes_bytes: None,
             reduces_in_turn: false,
@@ -371,8 +379,8 @@ impl Job {
     /// [`ErrorKind::Usage`].
     pub fn check_functions(&self) -> Result<()> {
         let wrong = |cause: &str| Err(Error::new(ErrorKind::Usage, "planning the job", cause));
-        let says_how = self.map_makes_pairs || self.map_keeps_state || self.map_around.is_some();
-        if says_how && self.map.is_none() {
+        let says_how = self.map_makes_pairs || self.map_keeps_state || self.map_knows_lines;
+        if (says_how || self.map_around.is_some()) && self.map.is_none() {
             return wrong("it says how a map function works, and has none");
         }
         if self.reduce_makes_bytes.is_some() && self.reduce.is_none() {

@@ -29,6 +29,7 @@ pub mod kept;
 pub mod line_keys;
 pub mod long;
 pub mod losers;
+pub mod made;
 pub mod manifest;
 pub mod metrics;
 pub mod order;

@@ -42,6 +42,13 @@ pub struct Manifest {
     /// Whether of records with equal keys only the first came out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unique: bool,
+    /// Whether a function made what is in them of records: bytes of any form, in no order that they tell. What is said of
+    /// format and key means nothing then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
+    /// Bytes in front of the records of each part.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub heading_bytes: u64,
     /// What parts are called.
     #[serde(serialize_with = "put_name", deserialize_with = "get_name")]
     pub name: PartName,
@@ -95,6 +102,8 @@ impl Manifest {
             line_order: job.line_order.clone(),
             columns: job.columns.clone(),
             unique: job.is_unique(),
+            made: job.reduce_makes_bytes.is_some(),
+            heading_bytes: job.reduce_makes_bytes.as_ref().map_or(0, Vec::len) as u64,
             name,
             fingerprint_key,
             whole,
@@ -174,8 +183,12 @@ impl Manifest {
     /// Format and key, ready to be asked.
     ///
     /// # Errors
-    /// As [`order_of`].
+    /// As [`order_of`]; [`ErrorKind::Usage`] where records have none.
     pub fn order(&self) -> Result<Order> {
+        if self.made {
+            let cause = "a function made what is in its parts, in no order that they tell";
+            return Err(Error::new(ErrorKind::Usage, DOING, cause));
+        }
         let lines = self.line_order.as_ref();
         let order = order_of(self.format, &self.keys, lines, self.columns.as_ref())?;
         Ok(order.with_unique(self.unique))
@@ -241,6 +254,11 @@ fn put_name<S: Serializer>(name: &PartName, to: S) -> std::result::Result<S::Ok,
 fn get_name<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<PartName, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map_err(serde::de::Error::custom)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Numbers of 64 bits as hexadecimal text: JSON readers lose digits of large ones.

@@ -16,7 +16,7 @@ mod exact;
 pub mod fields;
 mod general;
 mod human;
-mod json;
+pub(crate) mod json;
 mod keys;
 mod month;
 mod number;

@@ -172,6 +172,23 @@ pub enum Cuts {
     Keys(Vec<Option<Vec<u8>>>),
 }
 
+/// So many parts of so many records: each has as many as any other, or one more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Even {
+    /// How many parts.
+    pub count: u64,
+    /// How many records in all of them.
+    pub records: u64,
+}
+
+impl Even {
+    /// The record that `part` begins with, from 0.
+    #[must_use]
+    pub fn begin(self, part: u64) -> u64 {
+        (u128::from(part) * u128::from(self.records) / u128::from(self.count)) as u64
+    }
+}
+
 /// Where a part begins within a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Begin {

@@ -5,13 +5,12 @@
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::ExitCode;
 
 use sortmill::check::{Check, THREADS_MAX, Unordered, check};
 use sortmill::error::Result;
 use sortmill::io::Os;
-use sortmill::job::{Input, Job};
+use sortmill::job::Job;
 use sortmill::order::Format;
 use sortmill::queue::Stop;
 
@@ -51,10 +50,7 @@ pub fn look(job: &Job, how: CheckWord, os: &dyn Os, stop: &Stop) -> Result<ExitC
 
 /// `sort: FILE:LINE: disorder: TEXT`, the text as it is, whatever bytes it has.
 fn tell(job: &Job, found: &Unordered) {
-    let name = match &job.inputs[0] {
-        Input::Path(path) => path.as_path(),
-        Input::Stdin => Path::new("-"),
-    };
+    let name = job.inputs[0].path();
     let number = found.record + 1 + job.header_lines;
     let mut words = b"sort: ".to_vec();
     words.extend(name.as_os_str().as_bytes());

@@ -55,6 +55,9 @@ pub fn check_parts(
     stop: &Stop,
 ) -> Result<CheckedParts> {
     let manifest = Manifest::read(os, folder)?;
+    if let (true, Err(error)) = (manifest.made, manifest.order()) {
+        return Err(error.at(folder));
+    }
     let check = Check {
         keys: manifest.keys.clone(),
         line_order: manifest.line_order.clone(),
@@ -159,6 +162,7 @@ fn open(os: &dyn Os, folder: &Path, part: &Part) -> Result<std::result::Result<S
         meta,
         codec: None,
         ahead: Vec::new(),
+        made: None,
     }))
 }
 

@@ -27,6 +27,11 @@ pub fn merge(inputs: &[Input], os: &dyn Os, stop: &Stop) -> Result<Summary> {
         let (path, file) = match input {
             Input::Stdin => (Path::new("-"), os.stdin()),
             Input::Path(path) => (path.as_path(), os.open(path, Access::Cached)),
+            Input::Made(made) => {
+                let cause = "summaries are read from files and pipes";
+                let error = Error::new(ErrorKind::Usage, DOING_MERGE, cause);
+                return Err(error.at(made.name()));
+            }
         };
         let file =
             file.map_err(|error| Error::io(DOING_MERGE, path, &error).kind(ErrorKind::Input))?;

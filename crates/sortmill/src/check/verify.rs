@@ -59,6 +59,7 @@ pub fn verify(
         meta,
         codec: job.compress.map(|compress| Sniffed::of(compress.codec)),
         ahead: Vec::new(),
+        made: None,
     }];
     let row = Walk {
         os,

@@ -64,12 +64,9 @@ impl ColumnKeys {
     /// What `columns` say, whose header has been read if they have one.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] if no column decides, for column 0, for bytes that cannot part or quote values, and for what
+    /// [`ErrorKind::Usage`] for column 0, for bytes that cannot part or quote values, and for what
     /// goes by names where there are none.
     pub fn new(columns: &Columns) -> Result<Self> {
-        if columns.by.is_empty() {
-            return Err(wrong("no column is named that decides the order"));
-        }
         columns.check_bytes()?;
         let values = match &columns.form {
             Form::Separated {

@@ -60,6 +60,18 @@ pub fn find<'l>(line: &'l [u8], path: &[Step]) -> Option<&'l [u8]> {
     Some(value)
 }
 
+/// Calls `see` with the name of each member of the object in `line`, as it lies there with its quotes, and the text of its
+/// value. `false` if there is no object.
+pub fn each_member<'l>(line: &'l [u8], mut see: impl FnMut(&'l [u8], &'l [u8])) -> bool {
+    let mut scan = Scan { bytes: line, at: 0 };
+    if scan.next_byte() != Some(b'{') {
+        return false;
+    }
+    scan.at += 1;
+    scan.members(&mut see);
+    true
+}
+
 /// Goes through the text of a value.
 struct Scan<'l> {
     bytes: &'l [u8],
@@ -70,22 +82,29 @@ impl<'l> Scan<'l> {
     /// The last member of an object that is called `name`.
     fn member(&mut self, name: &str) -> Option<&'l [u8]> {
         let mut found = None;
+        self.members(&mut |called, value| {
+            if is_called(called, name) {
+                found = Some(value);
+            }
+        });
+        found
+    }
+
+    /// The members of an object, behind its brace.
+    #[inline]
+    fn members(&mut self, see: &mut impl FnMut(&'l [u8], &'l [u8])) {
         while self.next_byte() == Some(b'"') {
             let called = self.value();
             if self.next_byte() != Some(b':') {
                 break;
             }
             self.at += 1;
-            let value = self.value();
-            if is_called(called, name) {
-                found = Some(value);
-            }
+            see(called, self.value());
             if self.next_byte() != Some(b',') {
                 break;
             }
             self.at += 1;
         }
-        found
     }
 
     /// Element `index` of an array, from 0.
@@ -170,7 +189,7 @@ impl<'l> Scan<'l> {
 
 /// Whether the string `text`, as it lies there, says `name`.
 #[inline]
-fn is_called(text: &[u8], name: &str) -> bool {
+pub fn is_called(text: &[u8], name: &str) -> bool {
     let inner = inner(text);
     match memchr::memchr(b'\\', inner) {
         None => inner == name.as_bytes(),

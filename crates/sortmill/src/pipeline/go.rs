@@ -13,23 +13,26 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sortmill_io::Os;
-use sortmill_io::codec::Codec;
+use sortmill_io::os::Kind;
 use sortmill_io::sync::atomic::AtomicU64;
 use sortmill_io::sync::{Arc, core_count};
 
+use super::aggregate::Owned;
 use super::column::{Column, Value, corrupt};
 use super::draw::Draw;
+use super::read::{Bound, Reader};
 use super::shuffle::{Drain, Feed, Shuffle, halves};
 use super::verbs::{Step, Steps};
 use super::write::Form;
-use super::{Node, NodeKind, Pipeline, Settings, paths};
+use super::{Node, NodeKind, Pipeline, Settings, Table};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
-use crate::job::{Boundaries, Compress, Input, Job, MapFn, Output, ReduceFn};
+use crate::job::{Boundaries, Input, Job, MapFn, Output, ReduceFn};
 use crate::order::Format;
 use crate::queue::Stop;
 use crate::report::{Report, plan_lines};
 use crate::run;
+use crate::stage::read::Source;
 use crate::temp::{BETWEEN, Temp};
 use crate::text;
 
@@ -113,11 +116,11 @@ impl Pipeline {
         let mut told = String::new();
         for (number, phase) in phases.iter().enumerate() {
             let from = match number {
-                0 => self.table.inputs.patterns.join(", "),
+                0 => self.table.inputs.words(),
                 _ => "what the phase before made".to_owned(),
             };
             let to = match number + 1 == phases.len() {
-                true => format!("{} to {}", self.form.name(), self.path.display()),
+                true => self.to.words(),
                 false => "pairs to a temporary folder".to_owned(),
             };
             told += &format!("phase {}\n  reads {from}\n", phase.name);
@@ -127,7 +130,7 @@ impl Pipeline {
             told += &format!("  writes {to}\n");
         }
         let job = self.job(&phases, 0, settings, os, &Means::default())?;
-        let sources = run::open(&job, os)?;
+        let (job, sources) = self.open(job, &phases[0], os, &Stop::new())?;
         let plan = run::prepare_opened(&job, sources, os)?.plan;
         told += &format!("plan of the first phase\n{}", plan_lines(&plan));
         Ok(told)
@@ -138,6 +141,7 @@ impl Pipeline {
     /// # Errors
     /// Anything but a proven, complete output. What was at its name before is still there.
     pub fn run(&self, settings: &Settings, os: &dyn Os, stop: &Stop) -> Result<PipelineReport> {
+        self.to.check(os)?;
         let phases = self.phases();
         let number = os.random();
         let mut means = Means {
@@ -161,7 +165,14 @@ impl Pipeline {
             let mut job = self.job(&phases, at, settings, os, &means)?;
             let before = report.phases.last().map(|before| &before.report);
             job.expects = before.map(|before| before.fingerprints.written);
-            let done = run::sort(&job, os, stop)?;
+            let done = match at {
+                0 => {
+                    let (job, sources) = self.open(job.clone(), phase, os, stop)?;
+                    let prepared = run::prepare_opened(&job, sources, os)?;
+                    run::sort_prepared(&job, prepared, os, stop)?
+                }
+                _ => run::sort(&job, os, stop)?,
+            };
             if at > 0 {
                 // If it cannot be removed now, it goes with its folder, or with the next job.
                 let _ = os.remove_file(job.inputs[0].path());
@@ -210,6 +221,16 @@ impl Pipeline {
                 words,
             });
         }
+        let last = phases.last().expect("there is one");
+        if self.to.is_counted() && !(last.shuffle.keeps_count() && last.after.is_empty()) {
+            phases.push(Phase {
+                name: "part".to_owned(),
+                before: Vec::new(),
+                shuffle: Arc::new(Shuffle::keep(&self.table.columns)),
+                after: Vec::new(),
+                words: vec!["keeps the order, now that records are counted".to_owned()],
+            });
+        }
         phases
     }
 
@@ -228,21 +249,15 @@ impl Pipeline {
             let folder = means.between.clone().unwrap_or_default();
             folder.join(BETWEEN[at % BETWEEN.len()])
         };
-        let inputs = match at {
-            0 => paths::expand(os, &self.table.inputs.patterns)?,
-            _ => vec![between(at - 1)],
-        };
         let output = match next {
-            None => self.path.clone(),
-            Some(_) => between(at),
+            None => self.to.output(),
+            Some(_) => Output::Path(between(at)),
         };
-        let inputs = inputs.into_iter().map(Input::Path).collect();
-        let format = if at == 0 { Format::Lines } else { Format::Kv };
-        let mut job = Job::new(inputs, Output::Path(output), format);
-        if at == 0 {
-            job.decompress = true;
-            job.header_lines = self.table.inputs.skip_header;
-            job.map = Some(mapper(phase));
+        let mut job = Job::new(Vec::new(), output, Format::Kv);
+        if at > 0 {
+            job.inputs = vec![Input::Path(between(at - 1))];
+        } else {
+            self.table.inputs.ask(&mut job, os)?;
             job.map_around.clone_from(&settings.around);
             job.map_makes_pairs = true;
             job.map_keeps_state = phase.shuffle.combines();
@@ -260,9 +275,8 @@ impl Pipeline {
         // Between phases nothing comes first, not even the header of the text.
         job.reduce_makes_bytes = Some(Vec::new());
         if at + 1 == phases.len() {
-            job.reduce_makes_bytes = Some(self.form.heading(&self.table.columns));
-            let codec = Codec::of_name(&self.path);
-            job.compress = codec.map(|codec| Compress { codec, level: None });
+            job.reduce_makes_bytes = Some(self.to.form.heading(&self.table.columns));
+            job.compress = self.to.compress();
         }
         if phase.shuffle.groups() {
             job.equal_keys_meet = true;
@@ -278,6 +292,69 @@ impl Pipeline {
         job.number = Some(means.number);
         job.probe = Some(false);
         Ok(job)
+    }
+}
+
+impl Pipeline {
+    /// The first job with its inputs opened and what it maps them with, which needs to know their columns.
+    fn open(
+        &self,
+        job: Job,
+        phase: &Phase,
+        os: &dyn Os,
+        stop: &Stop,
+    ) -> Result<(Job, Vec<Source>)> {
+        let mut sources = run::open(&job, os)?;
+        let found = run::look_up_columns(&job, &mut sources, os, stop)?;
+        let mut job = found.unwrap_or(job);
+        let bound = Arc::new(self.table.inputs.bind(&mut job));
+        job.map = Some(mapper(phase, &bound));
+        Ok((job, sources))
+    }
+}
+
+impl Table {
+    /// The first `count` records, if they can be told without a job: where every verb makes records of one at a time, the
+    /// beginnings of the files are read, at most 32 MiB of each, and nothing else. `None` where that does not do: behind verbs
+    /// that bring records together, of what is no file, and where too few records come out of that.
+    ///
+    /// # Errors
+    /// As [`Pipeline::run`].
+    pub fn head(&self, count: usize, os: &dyn Os) -> Result<Option<Vec<Vec<Owned>>>> {
+        let mut before = Vec::new();
+        for node in &self.nodes {
+            match &node.kind {
+                NodeKind::Step(step) => before.push(step.clone()),
+                NodeKind::Shuffle(_) => return Ok(None),
+            }
+        }
+        let mut job = Job::new(Vec::new(), Output::Stdout, Format::Kv);
+        self.inputs.ask(&mut job, os)?;
+        let mut sources = run::open(&job, os)?;
+        if sources
+            .iter()
+            .any(|source| source.meta.kind != Kind::Regular)
+        {
+            return Ok(None);
+        }
+        let found = run::look_up_columns(&job, &mut sources, os, &Stop::new())?;
+        let mut job = found.unwrap_or(job);
+        let bound = Arc::new(self.inputs.bind(&mut job));
+        let (mut reader, mut steps) = (Reader::new(&bound), Steps::new(&before));
+        let mut rows: Vec<Vec<Owned>> = Vec::new();
+        let has_all = count == 0
+            || run::first_records(&job, &sources, os, |record, origin| {
+                reader.read(record, origin, &mut |record| {
+                    steps.go(record, &mut |values| {
+                        if rows.len() < count {
+                            rows.push(values.iter().map(|&value| Owned::new(value)).collect());
+                        }
+                        Ok(())
+                    })
+                })?;
+                Ok(rows.len() >= count)
+            })?;
+        Ok(has_all.then_some(rows))
     }
 }
 
@@ -303,25 +380,28 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
     words
 }
 
-/// Lines become records, go through the steps and are fed to the shuffle.
-fn mapper(phase: &Phase) -> MapFn {
+/// What was read becomes records, which go through the steps and are fed to the shuffle.
+fn mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
+    let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
+        let mut reader = Reader::new(&bound);
         let mut steps = Steps::new(&before);
         let mut feed = Feed::new(&shuffle, state_bytes);
-        Box::new(move |line, made| {
+        Box::new(move |record, made| {
             let place = made.place;
+            let origin = made.origin;
             let mut pairs = |key: &[u8], value: &[u8]| made.push_pair(key, value);
-            let Some(line) = line else {
+            let Some(record) = record else {
                 return feed.end(&mut pairs);
             };
-            let line = line.strip_suffix(b"\n").unwrap_or(line);
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
             steps.at(place);
             feed.at(place);
-            let done = steps.go(&[Value::Bytes(line)], &mut |record| {
-                feed.add(record, &mut pairs);
-                Ok(())
+            let done = reader.read(record, origin, &mut |record| {
+                steps.go(record, &mut |record| {
+                    feed.add(record, &mut pairs);
+                    Ok(())
+                })
             });
             if let Err(error) = done {
                 made.refuse(error);
@@ -389,7 +469,7 @@ fn reducer(
 ) -> ReduceFn {
     let (shuffle, after) = (Arc::clone(&phase.shuffle), phase.after.clone());
     let next = next.map(|(next, state_bytes)| (Arc::clone(&next.shuffle), state_bytes));
-    let (form, columns) = (of.form, of.table.columns.clone());
+    let (form, columns) = (of.to.form, of.table.columns.clone());
     let left = Arc::new(AtomicU64::new(Drain::wanted(&shuffle)));
     let stop = stop.cloned();
     Arc::new(move || {

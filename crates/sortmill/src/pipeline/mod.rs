@@ -11,9 +11,10 @@
 //!             \___ mapper _____/  \ job 1 /  \ job 2 /
 //! ```
 //!
-//! Read in this order: `column`, `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
+//! Read in this order: `column`, `read` (with `cells`), `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
 
 mod aggregate;
+mod cells;
 mod column;
 mod combine;
 mod compute;
@@ -24,8 +25,11 @@ mod groups;
 mod key;
 mod paths;
 mod patterns;
+mod read;
+mod rows;
 mod shuffle;
 mod sketch;
+mod to;
 mod verbs;
 mod write;
 
@@ -38,7 +42,9 @@ use crate::job::{Around, Tuning};
 use compute::With;
 use draw::{Draw, Sample};
 use patterns::Pattern;
+use read::Inputs;
 use shuffle::Shuffle;
+use to::To;
 use verbs::Step;
 
 pub use aggregate::{
@@ -51,6 +57,8 @@ pub use go::{PhaseReport, PipelineReport};
 pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};
 pub use paths::expand;
 pub use patterns::{Matches, matches};
+pub use read::{Csv, csv_names, from_iter, read_csv, read_fixed, read_jsonl, read_kv, read_text};
+pub use rows::{MakeRows, RowFile, Rows};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
 pub use write::Form;
 
@@ -60,12 +68,6 @@ pub struct Table {
     inputs: Arc<Inputs>,
     columns: Vec<Column>,
     nodes: Vec<Node>,
-}
-
-struct Inputs {
-    /// Paths and patterns.
-    patterns: Vec<String>,
-    skip_header: u64,
 }
 
 /// A verb, and what it is called.
@@ -83,19 +85,6 @@ enum NodeKind {
 
 /// By what records are ordered: a column's name, and whether larger values come first.
 pub type By<'b> = (&'b str, bool);
-
-/// The lines of text files, as the column `line`, without their ends (`\n` or `\r\n`). `patterns` are paths or have `*`, `?`
-/// and `**`; compressed files are read as what they were. The first `skip_header` lines of each file are passed over.
-pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_header: u64) -> Table {
-    Table {
-        inputs: Arc::new(Inputs {
-            patterns: patterns.into_iter().map(Into::into).collect(),
-            skip_header,
-        }),
-        columns: vec![Column::new("line", Type::String)],
-        nodes: Vec::new(),
-    }
-}
 
 impl Table {
     /// Its columns.
@@ -270,20 +259,12 @@ impl Table {
         }
         Ok(Pipeline {
             table: self.clone(),
-            path: path.into(),
-            form,
+            to: To::new(path.into(), form),
         })
     }
 
     fn then(&self, name: String, kind: NodeKind, columns: Vec<Column>) -> Result<Self> {
-        for (number, column) in columns.iter().enumerate() {
-            if columns[..number]
-                .iter()
-                .any(|other| other.name == column.name)
-            {
-                return Err(wrong(format!("two columns are called {}", column.name)));
-            }
-        }
+        check_names(&columns)?;
         let mut nodes = self.nodes.clone();
         nodes.push(Node { name, kind });
         Ok(Self {
@@ -394,12 +375,11 @@ impl Groups {
     }
 }
 
-/// What is to be done, from files to a file.
+/// What is to be done, from files to a file or several.
 #[derive(Clone)]
 pub struct Pipeline {
     table: Table,
-    path: PathBuf,
-    form: Form,
+    to: To,
 }
 
 /// What a pipeline may use.
@@ -419,6 +399,17 @@ pub struct Settings {
     pub reduces_in_turn: bool,
     /// Sizes that tests shrink.
     pub tuning: Tuning,
+}
+
+/// Refuses two columns of one name.
+fn check_names(columns: &[Column]) -> Result<()> {
+    for (number, column) in columns.iter().enumerate() {
+        let mut before = columns[..number].iter();
+        if before.any(|other| other.name == column.name) {
+            return Err(wrong(format!("two columns are called {}", column.name)));
+        }
+    }
+    Ok(())
 }
 
 /// Which of `columns` is called `name`.

@@ -169,6 +169,11 @@ impl Shuffle {
         pairs(whole, value);
     }
 
+    /// Whether as many records come out as went in.
+    pub fn keeps_count(&self) -> bool {
+        matches!(self.how, How::Keep | How::Sort | How::Random(_))
+    }
+
     /// Whether its feed keeps records between others.
     pub fn combines(&self) -> bool {
         match &self.how {

@@ -1,10 +1,11 @@
-//! Records as the text of an output: lines, CSV, JSON lines.
+//! Records as the bytes of an output: lines, CSV, JSON lines, records of a fixed size, pairs.
 //!
 //! Floats are written with the fewest digits that read back as the same.
 
 use std::io::Write as _;
 
 use super::column::{Column, Type, Value};
+use super::read::key_range;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How records are written.
@@ -19,6 +20,18 @@ pub enum Form {
     },
     /// An object for each record, and a newline. Text that is not UTF-8 is an error; a float that is no number is null.
     JsonLines,
+    /// Records of a fixed size, of two columns of bytes, key and value, or of one that is all of it. One of another size is an
+    /// error.
+    Fixed {
+        /// Bytes of a record.
+        record_bytes: u32,
+        /// Where in it the first of two columns lies: offset and bytes. The second is what is in front of it and behind it.
+        key: (u32, u32),
+    },
+    /// Pairs ([`crate::order::Format::Kv`]) of two columns of bytes.
+    Kv,
+    /// The values of each record as this library reads them again ([`super::RowFile`]).
+    Rows,
 }
 
 impl Form {
@@ -29,6 +42,21 @@ impl Form {
             Self::Text => "text",
             Self::Csv { .. } => "CSV",
             Self::JsonLines => "JSON lines",
+            Self::Fixed { .. } => "records of a fixed size",
+            Self::Kv => "pairs",
+            Self::Rows => "rows",
+        }
+    }
+
+    /// What names of such files end in.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Text => "txt",
+            Self::Csv { .. } => "csv",
+            Self::JsonLines => "jsonl",
+            Self::Fixed { .. } => "bin",
+            Self::Kv => "kv",
+            Self::Rows => "rows",
         }
     }
 
@@ -53,6 +81,15 @@ impl Form {
     /// # Errors
     /// [`ErrorKind::Input`] for text that the form cannot hold.
     pub fn write(self, columns: &[Column], record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Fixed { record_bytes, key } => return write_fixed(record_bytes, key, record, to),
+            Self::Kv => return write_pair(record, to),
+            Self::Rows => {
+                super::rows::write(record, to);
+                return Ok(());
+            }
+            Self::Text | Self::Csv { .. } | Self::JsonLines => {}
+        }
         let is_single = record.len() == 1;
         for (number, (column, value)) in columns.iter().zip(record).enumerate() {
             match self {
@@ -81,6 +118,9 @@ impl Form {
                         value => write_plain(value, to),
                     }
                 }
+                Self::Fixed { .. } | Self::Kv | Self::Rows => {
+                    unreachable!("they have been written")
+                }
             }
         }
         to.extend_from_slice(if self == Self::JsonLines {
@@ -93,12 +133,77 @@ impl Form {
 
     /// Why columns of these types cannot be written so, if they cannot.
     pub(super) fn wrong(self, columns: &[Column]) -> Option<String> {
-        let binary = columns.iter().find(|column| column.kind == Type::Binary)?;
-        (self == Self::JsonLines).then(|| {
-            let name = &binary.name;
-            format!("column {name} is binary, and JSON holds text")
-        })
+        let binary = columns.iter().find(|column| column.kind == Type::Binary);
+        let other = columns.iter().find(|column| !column.kind.is_bytes());
+        let is = |column: &Column| format!("column {} is {}", column.name, column.kind.name());
+        match (self, columns.len()) {
+            (Self::Text | Self::Csv { .. } | Self::Rows, _) => None,
+            (Self::JsonLines, _) => Some(format!("{}, and JSON holds text", is(binary?))),
+            (Self::Fixed { .. }, 1) | (Self::Kv | Self::Fixed { .. }, 2) => {
+                if let Self::Fixed { record_bytes, key } = self
+                    && let (2, Err(error)) = (columns.len(), key_range(record_bytes, key))
+                {
+                    return Some(error.cause);
+                }
+                Some(format!("{}, and they hold bytes or text", is(other?)))
+            }
+            (Self::Kv, count) => Some(format!("pairs have two columns, not {count}")),
+            (Self::Fixed { .. }, count) => Some(format!(
+                "records of a fixed size are made of two columns or one, not {count}"
+            )),
+        }
     }
+}
+
+/// A record of a fixed size.
+fn write_fixed(
+    record_bytes: u32,
+    (offset, key_bytes): (u32, u32),
+    record: &[Value<'_>],
+    to: &mut Vec<u8>,
+) -> Result<()> {
+    let size = |what: &str, have: usize, wanted: u32| match have == wanted as usize {
+        true => Ok(()),
+        false => {
+            let cause = format!("{what} has {have} bytes where {wanted} are its place");
+            Err(Error::new(
+                ErrorKind::Input,
+                "writing a record of a fixed size",
+                cause,
+            ))
+        }
+    };
+    match record {
+        [whole] => {
+            size("a record", whole.bytes().len(), record_bytes)?;
+            to.extend_from_slice(whole.bytes());
+        }
+        [key, value, ..] => {
+            size("a key", key.bytes().len(), key_bytes)?;
+            size("a value", value.bytes().len(), record_bytes - key_bytes)?;
+            let (before, behind) = value.bytes().split_at(offset as usize);
+            for part in [before, key.bytes(), behind] {
+                to.extend_from_slice(part);
+            }
+        }
+        [] => unreachable!("a record has a column"),
+    }
+    Ok(())
+}
+
+/// A pair.
+fn write_pair(record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
+    for value in record {
+        let length = u32::try_from(value.bytes().len()).map_err(|_| {
+            let cause = "a key or value has 4 GiB or more, which no pair holds";
+            Error::new(ErrorKind::Input, "writing a pair", cause)
+        })?;
+        to.extend_from_slice(&length.to_le_bytes());
+    }
+    record
+        .iter()
+        .for_each(|value| to.extend_from_slice(value.bytes()));
+    Ok(())
 }
 
 fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
@@ -191,5 +296,63 @@ mod tests {
         let columns = [Column::new("a", Type::String)];
         let error = Form::JsonLines.write(&columns, &[text(b"\xff")], &mut Vec::new());
         assert_eq!(error.unwrap_err().kind, ErrorKind::Input);
+
+        let pair = [text(b"ab"), text(b"xyz")];
+        check(Form::Kv, &pair, "\x02\0\0\0\x03\0\0\0abxyz");
+        let fixed = |record_bytes, key| Form::Fixed { record_bytes, key };
+        check(fixed(5, (0, 2)), &pair, "abxyz");
+        check(fixed(5, (1, 2)), &pair, "xabyz");
+        check(fixed(2, (0, 2)), &pair[..1], "ab");
+        for (form, record, cause) in [
+            (fixed(6, (0, 2)), &pair[..], "a value has 3 bytes where 4"),
+            (fixed(5, (0, 3)), &pair, "a key has 2 bytes where 3"),
+            (fixed(5, (0, 3)), &pair[..1], "a record has 2 bytes where 5"),
+        ] {
+            let error = form.write(&columns, record, &mut Vec::new()).unwrap_err();
+            assert!(error.cause.contains(cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn columns_that_a_form_cannot_hold() {
+        let columns = |kinds: &[Type]| {
+            let names = ["a", "b", "c"].into_iter();
+            let made = names
+                .zip(kinds)
+                .map(|(name, &kind)| Column::new(name, kind));
+            made.collect::<Vec<_>>()
+        };
+        use Type::{Binary, I64, String};
+        let fixed = |key| Form::Fixed {
+            record_bytes: 8,
+            key,
+        };
+        for (form, kinds, cause) in [
+            (Form::Text, &[Binary, I64][..], None),
+            (Form::JsonLines, &[String, I64], None),
+            (Form::JsonLines, &[I64, Binary], Some("column b is binary")),
+            (Form::Kv, &[Binary, String], None),
+            (Form::Kv, &[Binary, I64], Some("column b is i64")),
+            (Form::Kv, &[Binary], Some("two columns, not 1")),
+            (fixed((6, 2)), &[Binary, Binary], None),
+            (
+                fixed((7, 2)),
+                &[Binary, Binary],
+                Some("no part of a record"),
+            ),
+            (fixed((7, 2)), &[String], None),
+            (
+                fixed((0, 2)),
+                &[Binary; 3],
+                Some("two columns or one, not 3"),
+            ),
+        ] {
+            let wrong = form.wrong(&columns(kinds));
+            match (&wrong, cause) {
+                (None, None) => {}
+                (Some(wrong), Some(cause)) => assert!(wrong.contains(cause), "{wrong}"),
+                _ => panic!("{form:?} {kinds:?}: {wrong:?}"),
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Budget, PARTITION_BYTES_MAX, Reading};
 use crate::best::KEPT_BYTES;
-use crate::job::Job;
+use crate::job::{Job, Output};
 
 /// So many chunks are for what a job cannot do without.
 const CHUNKS_FIRST: u64 = 24;
@@ -14,7 +14,8 @@ const CHUNKS_FIRST: u64 = 24;
 /// size comes out in no more, as a rule; with little it is nothing. 0 also where nothing is reduced, or in turn, or nobody
 /// else works meanwhile.
 pub(super) fn ahead_bytes(job: &Job, reading: &Reading, budget: &mut Budget) -> Option<usize> {
-    if job.reduce.is_none() || job.reduces_in_turn || reading.worker_count == 1 {
+    let in_turn = job.reduces_in_turn || matches!(job.output, Output::Parts(_));
+    if job.reduce.is_none() || in_turn || reading.worker_count == 1 {
         return Some(0);
     }
     let holders = reading.worker_count as u64 + 1;

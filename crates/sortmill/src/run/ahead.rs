@@ -135,7 +135,7 @@ impl<'a> Phase<'a> {
             shared: self.shared,
             order: &self.order,
             out: Out::Ahead(Ahead::new(self, number)),
-            makes: self.makes(),
+            makes: self.makes(None),
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
             dropped: Fingerprint::default(),

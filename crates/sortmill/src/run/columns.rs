@@ -54,9 +54,11 @@ pub fn look_up_columns(
 pub fn check(job: &Job) -> Result<()> {
     let cause = match &job.columns {
         Some(_) if job.skip_bad > 0 => "no record is left out where columns decide",
+        Some(_) if job.map.is_some() && job.map_makes_pairs => return Ok(()),
         Some(_) if job.map.is_some() || job.reduce.is_some() => {
             "what functions make is not looked at for columns"
         }
+        Some(columns) if columns.by.is_empty() => "no column is named that decides the order",
         _ => return Ok(()),
     };
     Err(Error::new(ErrorKind::Usage, "sorting by columns", cause))
@@ -211,8 +213,14 @@ fn first_record(
     let result = loop {
         let before = raw.len();
         raw.resize(before + READ_BYTES, 0);
-        let moved = os.read_stream(file, &mut raw[before..], &|| stop.is_stopped());
-        let moved = moved.map_err(|error| Error::io(DOING, &path, &error).offset(before as u64))?;
+        let into = &mut raw[before..];
+        let moved = match &source.made {
+            Some(made) => made.read(into)?,
+            None => {
+                let moved = os.read_stream(file, into, &|| stop.is_stopped());
+                moved.map_err(|error| Error::io(DOING, &path, &error).offset(before as u64))?
+            }
+        };
         stop.check()?;
         raw.truncate(before + moved);
         let codec = match is_file {

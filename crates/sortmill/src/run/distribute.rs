@@ -14,7 +14,7 @@ use super::sampling::{Drawn, StreamSampler, begin, draw};
 use super::until::discard;
 use super::{Shared, border};
 use crate::bad::{self, InHand};
-use crate::batch::{Chunk, Goes, Records};
+use crate::batch::{Chunk, Goes, Origin, Records};
 use crate::bodies::Bodies;
 use crate::chunks::Extent;
 use crate::columns::Columns;
@@ -112,6 +112,7 @@ pub fn distribute(
         skip_bad: shared.job.skip_bad,
         header_lines: shared.job.header_lines,
         header: shared.job.columns.as_ref().and_then(Columns::header),
+        counts_lines: shared.counts_lines(),
         side_by_side: true,
         share: exchange.map(|exchange| exchange.share.clone()),
         longs: &mut *longs,
@@ -569,6 +570,17 @@ impl<'a> Worker<'a> {
         let (shared, key) = (self.shared, self.shared.number);
         let plan = shared.plan;
         let begin = from;
+        let knows_lines = shared.counts_lines();
+        if let (Some(_), Some((chunk, zero))) = (&self.mapper, chunk) {
+            let line = match knows_lines {
+                true => bad::line_at(chunk, bytes, (begin, zero), begin),
+                false => 0,
+            };
+            self.made.origin = Origin {
+                input: chunk.input,
+                line,
+            };
+        }
         while from < bytes.len() {
             let batch = cut(
                 plan.input_order(),
@@ -621,7 +633,10 @@ impl<'a> Worker<'a> {
                 let made;
                 (made, next) = map(&batch, next, base, calls, &mut self.made, key);
                 let last = batch.offsets.range(next - 1).start;
-                let made = made.map_err(|error| placed(error, shared, chunk, last))?;
+                let made = made.map_err(|error| match chunk {
+                    Some(chunk) => placed(error, shared, chunk, (bytes, begin), last),
+                    None => error,
+                })?;
                 count(meter, Stage::Map, &before, &made.fingerprint);
                 before = Fingerprint::default();
                 meter.lap(Stage::Map, State::Work);
@@ -671,16 +686,25 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// What went wrong in a map function, told with the place of the record that it had, at byte `at` of what was cut.
-fn placed(error: Error, shared: &Shared<'_>, chunk: Option<(&Chunk, usize)>, at: usize) -> Error {
-    match chunk {
-        Some((chunk, zero)) if error.path.is_none() => {
-            let offset = chunk.offset + at as u64 - zero as u64;
-            let path = shared.job.inputs[chunk.input].path();
-            error.at(path).offset(offset)
-        }
-        _ => error,
+/// What went wrong in a map function, told with the place of the record that it had, at byte `at` of what was cut out of
+/// `bytes[from..]`.
+fn placed(
+    mut error: Error,
+    shared: &Shared<'_>,
+    (chunk, zero): (&Chunk, usize),
+    (bytes, from): (&[u8], usize),
+    at: usize,
+) -> Error {
+    if error.path.is_some() {
+        return error;
     }
+    if shared.counts_lines() {
+        let line = bad::line_at(chunk, bytes, (from, zero), at);
+        error.cause = format!("line {line}: {}", error.cause);
+    }
+    let offset = chunk.offset + at as u64 - zero as u64;
+    let path = shared.job.inputs[chunk.input].path();
+    error.at(path).offset(offset)
 }
 
 /// Counts what went into a stage and what came out.

@@ -13,10 +13,12 @@ mod exchange;
 mod expected;
 mod first;
 mod guess;
+mod head;
 mod judge;
 mod lay_out;
 mod local;
 mod long;
+mod made_parts;
 mod merge_inputs;
 mod merging;
 mod needed;
@@ -38,6 +40,7 @@ mod until;
 mod way;
 
 pub use columns::{look_up_columns, look_up_names};
+pub use head::first_records;
 pub use node::node;
 pub use small::{Small, sort_small};
 
@@ -58,7 +61,7 @@ use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
 use crate::packing::Packers;
 use crate::partitions::Counts;
-use crate::parts::{Cuts, PartCut, Parts};
+use crate::parts::{Cuts, Even, PartCut, Parts};
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
@@ -194,6 +197,7 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
 fn check_header(job: &Job) -> Result<()> {
     let cause = match (job.header_lines, &job.output, &job.on) {
         (0, _, _) => return Ok(()),
+        _ if job.reduce_makes_bytes.is_some() => return Ok(()),
         _ if !job.format.has_delimiter() => "records of this format have no lines in front of them",
         (_, Output::Parts(_), _) => "in which of several parts they should stay is not settled yet",
         (_, _, Some(_)) => "--on does not know of them yet",
@@ -226,7 +230,12 @@ fn foresee_parts(job: &Job, parts: &Parts, plan: &Plan, cut_keys: Option<&CutKey
         Err(Error::new(ErrorKind::Usage, "cutting the output", cause))
     };
     if job.reduce.is_some() {
-        return refuse("what a reduce function makes goes to one file");
+        return match made_parts(job, 0)? {
+            Some(even) => Ok(even.count),
+            None => refuse(
+                "what a reduce function makes goes to one file, or, as bytes, to so many of equal counts",
+            ),
+        };
     }
     if job.is_unique() && parts.cut != PartCut::Partitions && job.boundaries != Boundaries::Uniform
     {
@@ -255,9 +264,22 @@ fn foresee_parts(job: &Job, parts: &Parts, plan: &Plan, cut_keys: Option<&CutKey
     })
 }
 
+/// The files that what a reduce function makes of `records` records goes into, if these are several.
+fn made_parts(job: &Job, records: u64) -> Result<Option<Even>> {
+    let (Output::Parts(parts), Some(_), None) = (&job.output, &job.reduce_makes_bytes, job.until)
+    else {
+        return Ok(None);
+    };
+    let PartCut::Count(_) = parts.cut else {
+        return Ok(None);
+    };
+    let count = parts.cut.count(0)?;
+    Ok(count.map(|count| Even { count, records }))
+}
+
 /// Where the output of `bytes` bytes is cut into parts, if it is.
 fn cuts(job: &Job, cut_keys: Option<CutKeys>, bytes: u64) -> Result<Option<Cuts>> {
-    let (Output::Parts(parts), None) = (&job.output, job.until) else {
+    let (Output::Parts(parts), None, None) = (&job.output, job.until, &job.reduce) else {
         return Ok(None);
     };
     if let Some(keys) = cut_keys {
@@ -594,7 +616,7 @@ fn commit_parts(
     let part_bytes: Vec<u64> = manifest
         .parts
         .iter()
-        .map(|part| part.fingerprint.bytes)
+        .map(|part| manifest.heading_bytes + part.fingerprint.bytes)
         .collect();
     folder.finish(&part_bytes, stop)?;
     if shared.plan.verify {
@@ -706,6 +728,11 @@ impl<'a> Shared<'a> {
 }
 
 impl Shared<'_> {
+    /// Whether the lines of the inputs are counted.
+    pub(crate) fn counts_lines(&self) -> bool {
+        self.job.map_knows_lines || self.plan.input_order().has_columns()
+    }
+
     /// A meter for the thread `name` of a phase that began at `began_ns`.
     pub(crate) fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
         // Two phases, each with its workers and one thread for each direction; who relocates, who reads the output

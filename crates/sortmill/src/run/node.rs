@@ -294,6 +294,7 @@ fn work(
         bytes: fingerprint.bytes,
         total: Some(place.file_bytes),
         seams: &Seams::default(),
+        made_parts: None,
         is_all: true,
     };
     let sorted = sorting::sort(

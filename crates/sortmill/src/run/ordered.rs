@@ -331,6 +331,7 @@ impl<'a> Rounds<'a> {
             bytes: units.iter().filter_map(Unit::bytes).sum(),
             total,
             seams: &self.seams,
+            made_parts: None,
             is_all: false,
         };
         let (shared, units) = (self.shared, (units, &*self.way.distributed.bodies));

@@ -104,7 +104,9 @@ fn may_be_small(job: &Job, sources: &[Source]) -> bool {
         && job.probe != Some(true)
         && job.boundaries == Boundaries::Sample
         && job.tuning == Tuning::default()
-        && sources.iter().all(|source| source.codec.is_none())
+        && sources
+            .iter()
+            .all(|source| source.codec.is_none() && source.made.is_none())
 }
 
 /// Whether inputs may be read one to its end after the other. Whoever writes to several that are merged may wait until

@@ -17,6 +17,7 @@ use super::distribute::{guarded, join};
 use super::judge;
 use super::lay_out::lay_out;
 use super::long::gather_long;
+use super::made_parts::MadeParts;
 use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
 use super::tail::{Makes, Out, Tail, WayOut};
@@ -30,7 +31,7 @@ use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Order;
 use crate::partitions::{Counts, Unit};
-use crate::parts::Cuts;
+use crate::parts::{Cuts, Even};
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
@@ -89,7 +90,9 @@ impl Sorted {
 
     /// Bytes of the output as it lies there.
     pub fn stored_bytes(&self) -> u64 {
-        let plain = self.header.len() as u64 + self.written.bytes;
+        // A header is in each of several files.
+        let files = self.parts.as_ref().map_or(1, Vec::len) as u64;
+        let plain = self.header.len() as u64 * files + self.written.bytes;
         self.packed_bytes.unwrap_or(plain)
     }
 
@@ -185,6 +188,8 @@ pub struct Span<'a> {
     pub total: Option<u64>,
     /// Blocks that they share with units of other rounds.
     pub seams: &'a Seams,
+    /// The files that what a reduce function makes goes into, if these are several.
+    pub made_parts: Option<Even>,
     /// There is no other round.
     pub is_all: bool,
 }
@@ -275,7 +280,12 @@ pub fn sort(
         padded: is_file && frames.is_none(),
         sink: sortmill_io::sync::Mutex::new(None),
         spares: Spares::default(),
-        tail: sortmill_io::sync::Mutex::new(Tail::new(shared.job, shared.plan, shared.number)),
+        tail: sortmill_io::sync::Mutex::new(Tail::new(
+            shared.job,
+            shared.plan,
+            shared.number,
+            span,
+        )),
     };
 
     // No unit's records come before the header.
@@ -372,7 +382,10 @@ pub fn sort(
     }
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
-    std::mem::take(&mut *sortmill_io::sync::lock(&phase.tail)).settle(&mut done)?;
+    let made_parts = match std::mem::take(&mut *sortmill_io::sync::lock(&phase.tail)) {
+        Tail::Parts(parts) => Some(parts.parts()),
+        tail => tail.settle(&mut done).map(|()| None)?,
+    };
     let pieces = std::mem::take(&mut done.pieces);
     done.units.sort_unstable_by_key(|&(number, _)| number);
     let files = phase.parts.map(|parts| parts.files(pieces)).transpose()?;
@@ -381,7 +394,7 @@ pub fn sort(
         phase.output.seams.take_edges(&range)
     });
     Ok(Sorted {
-        parts: files,
+        parts: files.or(made_parts),
         edges: edges.unwrap_or_default(),
         gathered: done.gathered,
         dropped: done.dropped,
@@ -656,9 +669,10 @@ impl<'a> Phase<'a> {
             let mut kept = sortmill_io::sync::lock(&self.sink);
             let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
             let mut tail = sortmill_io::sync::lock(&self.tail);
-            let makes = match self.shared.job.yields.keeps_records() {
-                true => self.makes(),
-                false => Makes::ByTail(&mut tail),
+            let makes = match (&mut *tail, self.shared.job.yields.keeps_records()) {
+                (Tail::Parts(parts), _) => self.makes(Some(parts)),
+                (_, true) => self.makes(None),
+                (tail, false) => Makes::ByTail(tail),
             };
             let unit = self.put_made(sink, makes, meter, done, give)?;
             done.units.push((number, unit));
@@ -679,10 +693,10 @@ impl<'a> Phase<'a> {
     }
 
     /// What becomes of a unit's records, whatever was made of those of others.
-    pub fn makes(&self) -> Makes<'static> {
+    pub fn makes<'p>(&self, parts: Option<&'p mut MadeParts>) -> Makes<'p> {
         match &self.shared.job.reduce {
             None => Makes::Same,
-            Some(make) => Makes::Reduced(make()),
+            Some(make) => Makes::Reduced(make(), parts),
         }
     }
 
@@ -694,7 +708,7 @@ impl<'a> Phase<'a> {
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
     ) -> Result<Fingerprint> {
-        self.put_made(sink, self.makes(), meter, done, give)
+        self.put_made(sink, self.makes(None), meter, done, give)
     }
 
     /// Puts what is made of records into a sink. Answers the fingerprint of the records.
@@ -758,9 +772,14 @@ impl<'a> Phase<'a> {
             }
             None => {}
         }
-        match sortmill_io::sync::lock(&self.sink).take() {
+        let mut tail = sortmill_io::sync::lock(&self.tail);
+        let sink = sortmill_io::sync::lock(&self.sink).take();
+        if let Tail::Parts(parts) = &mut *tail {
+            return parts.end(self.output, sink, meter);
+        }
+        match sink {
             Some(mut sink) => {
-                sortmill_io::sync::lock(&self.tail).end(&mut sink, meter)?;
+                tail.end(&mut sink, meter)?;
                 sink.finish_all(self.padded, meter)
             }
             None => Ok(()),

@@ -6,7 +6,8 @@
 use super::Shared;
 use super::ahead::Ahead;
 use super::long::put_item;
-use super::sorting::Done;
+use super::made_parts::MadeParts;
+use super::sorting::{Done, Span};
 use crate::bodies::BodyReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
@@ -29,11 +30,16 @@ pub enum Tail {
     Runs(Box<Counter>),
     /// How many records are still to come out.
     Left(u64),
+    /// The file that is being filled.
+    Parts(Box<MadeParts>),
 }
 
 impl Tail {
     /// Before the first unit. `key` is the fingerprints'.
-    pub fn new(job: &Job, plan: &Plan, key: u64) -> Self {
+    pub fn new(job: &Job, plan: &Plan, key: u64, span: &Span<'_>) -> Self {
+        if let Some(even) = span.made_parts {
+            return Self::Parts(Box::new(MadeParts::new(even, span.header, key)));
+        }
         let delimiter = || job.map_makes_pairs.then(|| plan.input_order().delimiter());
         match job.yields {
             Yield::All | Yield::Shuffled(_) => Self::None,
@@ -45,7 +51,7 @@ impl Tail {
     /// Behind the last unit: puts out the run that is still open.
     pub fn end(&mut self, sink: &mut Sink<'_>, meter: &mut Meter<'_>) -> Result<()> {
         match self {
-            Self::None | Self::Left(_) => Ok(()),
+            Self::None | Self::Left(_) | Self::Parts(_) => Ok(()),
             Self::Runs(counter) => counter.end(|line| sink.put(line, meter)),
         }
     }
@@ -75,8 +81,8 @@ impl Tail {
 pub enum Makes<'w> {
     /// They come out as they are.
     Same,
-    /// What a function makes of them.
-    Reduced(Reducer),
+    /// What a function makes of them, in parts if there are some.
+    Reduced(Reducer, Option<&'w mut MadeParts>),
     /// What units hand on to each other decides.
     ByTail(&'w mut Tail),
 }
@@ -118,7 +124,7 @@ impl WayOut<'_, '_> {
     pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         match self.makes {
             Makes::Same => self.out.put(record, meter),
-            Makes::Reduced(_) => self.reduce(Some(record), meter),
+            Makes::Reduced(..) => self.reduce(Some(record), meter),
             Makes::ByTail(_) => self.put_to_tail(record, meter),
         }
     }
@@ -130,7 +136,7 @@ impl WayOut<'_, '_> {
             unreachable!("it was just seen");
         };
         match tail {
-            Tail::None => out.put(record, meter),
+            Tail::None | Tail::Parts(_) => out.put(record, meter),
             Tail::Runs(counter) => counter.next(record, |line| out.put(line, meter)),
             Tail::Left(0) => {
                 self.dropped.add(record, self.shared.number);
@@ -168,7 +174,7 @@ impl WayOut<'_, '_> {
 
     /// Hands the next record to the reduce function, if there is one, or tells it that there is none.
     pub fn reduce(&mut self, record: Option<&[u8]>, meter: &mut Meter<'_>) -> Result<()> {
-        let Makes::Reduced(reducer) = &mut self.makes else {
+        let Makes::Reduced(reducer, parts) = &mut self.makes else {
             return Ok(());
         };
         let mut result = Ok(());
@@ -181,9 +187,10 @@ impl WayOut<'_, '_> {
                 return;
             }
             let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
-            result = match is_right {
-                true => out.put(made, meter),
-                false => Err(Error::new(
+            result = match (is_right, &mut *parts, &mut *out) {
+                (true, Some(parts), Out::Sink(sink)) => parts.put(made, sink, meter),
+                (true, _, out) => out.put(made, meter),
+                (false, ..) => Err(Error::new(
                     ErrorKind::Usage,
                     "calling the reduce function",
                     format!(

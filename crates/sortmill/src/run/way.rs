@@ -7,7 +7,7 @@ use super::notice::{Noticed, notice};
 use super::ordered;
 use super::sampling::Drawn;
 use super::sorting::{self, Sorted, Span};
-use super::{Shared, cuts, top};
+use super::{Shared, cuts, made_parts, top};
 use crate::error::Result;
 use crate::metrics::Stage;
 use crate::plan::Plan;
@@ -148,12 +148,17 @@ fn one_after_the_other(
             None => std::mem::take(&mut distributed.read.header),
         };
         let header_bytes = header.len() as u64;
+        let made_parts = made_parts(job, distributed.fingerprint.records)?;
         let span = Span {
             base: header_bytes,
             header: &header,
             bytes,
-            total: (cuts.is_none() && !job.is_unique() && job.yields.keeps_records())
-                .then_some(header_bytes + bytes),
+            total: (cuts.is_none()
+                && made_parts.is_none()
+                && !job.is_unique()
+                && job.yields.keeps_records())
+            .then_some(header_bytes + bytes),
+            made_parts,
             seams: &Seams::default(),
             is_all: true,
         };

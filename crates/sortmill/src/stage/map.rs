@@ -24,7 +24,9 @@ pub fn map<'a>(
                 input,
                 zero.wrapping_add(batch.offsets.range(next).start as u64),
             );
-            mapper(Some(batch.record(next)), made);
+            let record = batch.record(next);
+            mapper(Some(record), made);
+            made.passed(record);
             next += 1;
         }
     };

@@ -79,6 +79,8 @@ pub struct Reader<'a> {
     pub header_lines: u64,
     /// What they must be in each input that has any, but for byte order mark and the end of the line; `None` is anything.
     pub header: Option<&'a [u8]>,
+    /// Count lines, so that each chunk knows at which it begins.
+    pub counts_lines: bool,
     /// Read these chunks only; `None` is all of them.
     pub share: Option<Share<'a>>,
     /// Who looks at chunks on their way.
@@ -443,7 +445,8 @@ impl Run<'_, '_, '_> {
             return self.read_compressed(vec![compressed(sniffed.codec, None)]);
         }
         let decoders = self.reader.plan.decoders.as_ref();
-        let looks = decoders.is_some_and(|decoders| decoders.of_streams);
+        let may_be_packed = source.made.is_none();
+        let looks = may_be_packed && decoders.is_some_and(|decoders| decoders.of_streams);
         let mut offset = 0;
         let mut count = 0;
         loop {
@@ -548,7 +551,7 @@ impl Run<'_, '_, '_> {
         let records_offset = (headroom_offset + records.start as u64)
             .saturating_sub(self.reader.plan.headroom_bytes as u64);
         let line = self.heading.line;
-        if order.has_columns() {
+        if self.reader.counts_lines {
             self.heading.line += newlines(&buffer[records.clone()]);
             if let Some(Long::Whole(long)) = &long {
                 self.heading.line += newlines(long);
@@ -721,9 +724,7 @@ fn fill(
         let at = offset + filled as u64;
         let rest = &mut into[filled..];
         let moved = match source.ahead_into(at as usize, rest) {
-            0 => os
-                .read_stream(&source.file, rest, &|| stop.is_stopped())
-                .map_err(|error| Error::io(DOING, &source.file.path, &error).offset(at))?,
+            0 => source.read_stream(os, rest, at, stop)?,
             count => count,
         };
         if moved == 0 {

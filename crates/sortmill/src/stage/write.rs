@@ -214,6 +214,8 @@ pub struct Sink<'a> {
     /// Where this sink's bytes begin and end in the buffer.
     begin: usize,
     end: usize,
+    /// Bytes taken before its file began.
+    bytes_before: u64,
     /// Bytes taken.
     pub bytes: u64,
     /// Records taken.
@@ -239,9 +241,30 @@ impl<'a> Sink<'a> {
             start: align_down(offset),
             begin,
             end: begin,
+            bytes_before: 0,
             bytes: 0,
             records: 0,
         }
+    }
+
+    /// Of a file that this sink alone fills, from its beginning: that was all of it.
+    ///
+    /// # Errors
+    /// The job's, when it is ending.
+    pub fn end_part(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        self.flush(meter)?;
+        let bytes = self.bytes - self.bytes_before;
+        self.output.end_part(self.part, bytes, meter)
+    }
+
+    /// Goes on with the next file, from its beginning.
+    pub fn next_part(&mut self) {
+        *self = Self {
+            bytes_before: self.bytes,
+            bytes: self.bytes,
+            records: self.records,
+            ..Self::in_part(self.output, self.part + 1, 0, 0)
+        };
     }
 
     /// Takes one record.

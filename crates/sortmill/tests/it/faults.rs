@@ -10,6 +10,7 @@ mod order;
 mod packed;
 mod parts;
 mod pipeline;
+mod pipeline_parts;
 mod probe;
 mod temp_packed;
 mod trace;

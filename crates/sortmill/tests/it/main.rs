@@ -17,6 +17,10 @@ mod pipeline;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_inputs;
+#[cfg(not(feature = "shuttle"))]
+mod pipeline_outputs;
+#[cfg(not(feature = "shuttle"))]
 mod progress;
 #[cfg(not(feature = "shuttle"))]
 mod sort;

@@ -20,7 +20,7 @@ pub(super) struct Heading {
     begun: Begun,
     /// What has come of a heading that has to be a known one.
     seen: Vec<u8>,
-    /// The number of the line at which the next record begins, from 1; only of records of columns.
+    /// The number of the line at which the next record begins, from 1; only where lines are counted.
     pub line: u64,
 }
 
@@ -56,7 +56,7 @@ impl Run<'_, '_, '_> {
                 }
             }
         }
-        if order.has_columns() {
+        if self.reader.counts_lines {
             heading.line += newlines(&bytes[..end]);
         }
         self.totals.header_bytes += end as u64;

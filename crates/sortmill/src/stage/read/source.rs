@@ -10,6 +10,8 @@ use super::packed::first_bytes;
 use crate::chunks::Extent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
+use crate::made::Made;
+use crate::queue::Stop;
 
 /// An opened input.
 pub struct Source {
@@ -22,6 +24,8 @@ pub struct Source {
     pub codec: Option<Sniffed>,
     /// What has been read of a stream already, from its beginning.
     pub ahead: Vec<u8>,
+    /// Who makes its bytes, if it is a stream that nobody opens. The file is then one that is always there and is not read.
+    pub made: Option<Made>,
 }
 
 /// Files below this are read through the page cache: they are likely to be there.
@@ -53,16 +57,14 @@ impl Source {
         decompress: bool,
         direct_bytes_min: u64,
     ) -> Result<Self> {
-        let path = match input {
-            Input::Stdin => std::path::Path::new("-"),
-            Input::Path(path) => path,
-        };
+        let path = input.path();
         let wrong = |error: std::io::Error| {
             Error::io("opening the input", path, &error).kind(ErrorKind::Input)
         };
         let mut file = match input {
             Input::Stdin => os.stdin().map_err(wrong)?,
             Input::Path(path) => os.open(path, Access::Cached).map_err(wrong)?,
+            Input::Made(made) => return Self::made(os, made).map_err(wrong),
         };
         let mut meta = os.meta(&file).map_err(wrong)?;
         if input == &Input::Stdin && meta.kind == Kind::Regular {
@@ -96,7 +98,42 @@ impl Source {
             meta,
             codec,
             ahead: Vec::new(),
+            made: None,
         })
+    }
+
+    /// One whose bytes are made.
+    fn made(os: &dyn Os, made: &Made) -> std::io::Result<Self> {
+        let mut file = os.open(std::path::Path::new("/dev/null"), Access::Cached)?;
+        let meta = os.meta(&file)?;
+        made.name().clone_into(&mut file.path);
+        Ok(Self {
+            file: Arc::new(file),
+            meta,
+            codec: None,
+            ahead: Vec::new(),
+            made: Some(made.clone()),
+        })
+    }
+
+    /// Fills some of `into` with what comes next of a stream of which `offset` bytes have come. Answers how many bytes; none
+    /// is its end.
+    ///
+    /// # Errors
+    /// The system's with the place, or that of who makes it.
+    pub fn read_stream(
+        &self,
+        os: &dyn Os,
+        into: &mut [u8],
+        offset: u64,
+        stop: &Stop,
+    ) -> Result<usize> {
+        if let Some(made) = &self.made {
+            stop.check()?;
+            return made.read(into);
+        }
+        let moved = os.read_stream(&self.file, into, &|| stop.is_stopped());
+        moved.map_err(|error| Error::io(DOING, &self.file.path, &error).offset(offset))
     }
 
     /// What chunks can be cut from it.

@@ -1,0 +1,90 @@
+//! Where tables come from.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sortmill::error::Result;
+use sortmill::pipeline::{self, Csv};
+
+use crate::errors::raised;
+use crate::host;
+use crate::table::{Table, columns};
+
+/// The lines of text files.
+#[pyfunction]
+pub fn read_text(patterns: Vec<String>, skip_header: u64) -> Table {
+    Table::new(pipeline::read_text(patterns, skip_header))
+}
+
+/// The records of CSV files, of some columns.
+#[pyfunction]
+pub fn read_csv(
+    py: Python<'_>,
+    patterns: Vec<String>,
+    columns_asked: Vec<(String, String)>,
+    header: bool,
+    delimiter: &str,
+    quote: Option<&str>,
+) -> PyResult<Table> {
+    let columns = columns(columns_asked)?;
+    let csv = csv(header, delimiter, quote)?;
+    made(py, pipeline::read_csv(patterns, csv, columns))
+}
+
+/// The columns that the first header names.
+#[pyfunction]
+pub fn csv_names(
+    py: Python<'_>,
+    patterns: Vec<String>,
+    delimiter: &str,
+    quote: Option<&str>,
+) -> PyResult<Vec<String>> {
+    let csv = csv(true, delimiter, quote)?;
+    let names = host().and_then(|host| pipeline::csv_names(&host, &patterns, csv));
+    names.map_err(|error| raised(py, &error))
+}
+
+/// JSON objects, of which some members are columns.
+#[pyfunction]
+pub fn read_jsonl(
+    py: Python<'_>,
+    patterns: Vec<String>,
+    columns_asked: Vec<(String, String)>,
+) -> PyResult<Table> {
+    let columns = columns(columns_asked)?;
+    made(py, pipeline::read_jsonl(patterns, columns))
+}
+
+/// Records of a fixed size.
+#[pyfunction]
+pub fn read_fixed(
+    py: Python<'_>,
+    patterns: Vec<String>,
+    record_bytes: u32,
+    key: (u32, u32),
+) -> PyResult<Table> {
+    made(py, pipeline::read_fixed(patterns, record_bytes, key))
+}
+
+/// Pairs of key and value.
+#[pyfunction]
+pub fn read_kv(patterns: Vec<String>) -> Table {
+    Table::new(pipeline::read_kv(patterns))
+}
+
+fn made(py: Python<'_>, table: Result<pipeline::Table>) -> PyResult<Table> {
+    table.map(Table::new).map_err(|error| raised(py, &error))
+}
+
+fn csv(header: bool, delimiter: &str, quote: Option<&str>) -> PyResult<Csv> {
+    let byte = |what: &str, text: &str| match text.as_bytes() {
+        [byte] => Ok(*byte),
+        _ => Err(PyValueError::new_err(format!(
+            "{what} is one byte, and {text:?} is not"
+        ))),
+    };
+    Ok(Csv {
+        header,
+        delimiter: byte("a delimiter", delimiter)?,
+        quote: quote.map(|quote| byte("a quote", quote)).transpose()?,
+    })
+}

@@ -1,0 +1,331 @@
+//! Where in a record the values of its columns lie: of a line, of CSV, of JSON, of a fixed size, of a pair.
+//!
+//! Values are found where they lie; only one with a doubled quote or an escape in it is copied, without that, into scratch
+//! space that is kept. Whoever cut the record has looked whether it is one. Of a sample nobody did, so that any bytes are
+//! answered with values or an error.
+
+use std::ops::Range;
+
+use super::column::{Column, Value};
+use crate::error::{Error, ErrorKind, Result};
+use crate::order::{KV_HEADER_BYTES, Separated, json};
+
+const DOING: &str = "reading a record";
+
+/// How a record is made of values.
+pub enum Shape {
+    /// A line is one.
+    Line,
+    /// Values with delimiters between.
+    Separated {
+        separated: Separated,
+        /// Which of the columns, if any, a value of the record is, up to the last that is one.
+        wanted: Vec<Option<usize>>,
+        /// How many values a record has, where nobody else looks.
+        count: Option<usize>,
+    },
+    /// An object.
+    Json,
+    /// A key, and what is in front of it and behind it.
+    Fixed { key: Range<usize> },
+    /// A key and a value.
+    Pair,
+    /// A row of values, which are read one after the other.
+    Row,
+}
+
+impl Shape {
+    /// Of separated values that are the columns of these numbers, from 0. `all`: a record has these and no others.
+    pub fn separated(separated: Separated, numbers: Vec<usize>, all: bool) -> Self {
+        let mut wanted = vec![None; numbers.iter().max().map_or(0, |last| last + 1)];
+        for (column, number) in numbers.iter().enumerate() {
+            wanted[*number] = Some(column);
+        }
+        Self::Separated {
+            separated,
+            wanted,
+            count: all.then_some(numbers.len()),
+        }
+    }
+}
+
+/// Where a value lies.
+#[derive(Clone, Copy)]
+enum Cell {
+    Missing,
+    Record(usize, usize),
+    /// In the scratch space.
+    Text(usize, usize),
+}
+
+/// Where the values of one record lie.
+#[derive(Default)]
+pub struct Cells {
+    cells: Vec<Cell>,
+    text: Vec<u8>,
+}
+
+impl Cells {
+    /// Finds the values of `columns` in `record`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for one that is not there, or not as it should be.
+    pub fn find(&mut self, shape: &Shape, columns: &[Column], record: &[u8]) -> Result<()> {
+        self.text.clear();
+        self.cells.clear();
+        self.cells.resize(columns.len(), Cell::Missing);
+        match shape {
+            Shape::Line => {
+                self.cells[0] = Cell::Record(0, without_end(record).len());
+                Ok(())
+            }
+            Shape::Separated {
+                separated,
+                wanted,
+                count,
+            } => {
+                let line = without_end(record);
+                self.find_separated(*separated, wanted, line);
+                let Some(count) = count else {
+                    return Ok(());
+                };
+                match separated.values(line).count() {
+                    have if have == *count => Ok(()),
+                    have => Err(bad(format!(
+                        "it has {have} columns where {count} are expected"
+                    ))),
+                }
+            }
+            Shape::Json => self.find_json(columns, record),
+            Shape::Fixed { key } => {
+                self.cells[0] = Cell::Record(key.start, key.end);
+                self.cells[1] = match (key.start, record.len() - key.end) {
+                    (0, _) => Cell::Record(key.end, record.len()),
+                    (_, 0) => Cell::Record(0, key.start),
+                    _ => {
+                        self.text.extend_from_slice(&record[..key.start]);
+                        self.text.extend_from_slice(&record[key.end..]);
+                        Cell::Text(0, self.text.len())
+                    }
+                };
+                Ok(())
+            }
+            Shape::Row => unreachable!("nobody looks for its values"),
+            Shape::Pair => {
+                let length = record.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+                let end = KV_HEADER_BYTES + length.unwrap_or(0) as usize;
+                if end > record.len() {
+                    return Err(bad("it is no pair".to_owned()));
+                }
+                self.cells[0] = Cell::Record(KV_HEADER_BYTES, end);
+                self.cells[1] = Cell::Record(end, record.len());
+                Ok(())
+            }
+        }
+    }
+
+    /// The value of column `number` of the record that was looked through last.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for one that is missing, or none of the column's type.
+    #[inline]
+    pub fn value<'a>(
+        &'a self,
+        record: &'a [u8],
+        number: usize,
+        column: &Column,
+    ) -> Result<Value<'a>> {
+        let bytes = match self.cells[number] {
+            Cell::Record(from, to) => &record[from..to],
+            Cell::Text(from, to) => &self.text[from..to],
+            Cell::Missing => return Err(bad(format!("it has no column {}", column.name))),
+        };
+        column.kind.parse(bytes).map_err(|mut error| {
+            error.cause = format!("column {}: {}", column.name, error.cause);
+            error
+        })
+    }
+
+    fn find_separated(&mut self, separated: Separated, wanted: &[Option<usize>], line: &[u8]) {
+        for (value, wanted) in separated.values(line).zip(wanted) {
+            let Some(column) = *wanted else { continue };
+            let has_quote = |quote| memchr::memchr(quote, value).is_some();
+            self.cells[column] = match separated.quote {
+                Some(quote) if has_quote(quote) => {
+                    let from = self.text.len();
+                    let mut is_first = false;
+                    self.text.extend(value.iter().filter(|&&byte| {
+                        is_first = byte == quote && !is_first;
+                        byte != quote || is_first
+                    }));
+                    Cell::Text(from, self.text.len())
+                }
+                _ => {
+                    let from = offset_in(line, value);
+                    Cell::Record(from, from + value.len())
+                }
+            };
+        }
+    }
+
+    fn find_json(&mut self, columns: &[Column], record: &[u8]) -> Result<()> {
+        // Objects mostly have their members in one order: the next is looked for behind the one before.
+        let (mut next, mut wrong) = (0, None);
+        let is_object = json::each_member(record, |name, value| {
+            let count = columns.len();
+            let is_it = |&at: &usize| json::is_called(name, &columns[at].name);
+            let Some(at) = (next..count).chain(0..next).find(is_it) else {
+                return;
+            };
+            next = (at + 1) % count;
+            match self.json_cell(&columns[at], record, value) {
+                Ok(cell) => self.cells[at] = cell,
+                Err(error) => wrong = wrong.take().or(Some(error)),
+            }
+        });
+        match (is_object, wrong) {
+            (false, _) => Err(bad("it is no JSON object".to_owned())),
+            (true, Some(error)) => Err(error),
+            (true, None) => Ok(()),
+        }
+    }
+
+    /// Where the value of a member lies, if it is one of its column's type.
+    fn json_cell(&mut self, column: &Column, record: &[u8], value: &[u8]) -> Result<Cell> {
+        let is_text = column.kind.is_bytes();
+        let what = match value.first() {
+            Some(b'"') if is_text => {
+                let inner = json::inner(value);
+                if memchr::memchr(b'\\', inner).is_none() {
+                    let from = offset_in(record, inner);
+                    return Ok(Cell::Record(from, from + inner.len()));
+                }
+                let from = self.text.len();
+                self.text.extend(json::unescaped(inner));
+                return Ok(Cell::Text(from, self.text.len()));
+            }
+            Some(b'-' | b'0'..=b'9') if column.kind.is_number() => None,
+            Some(b't' | b'f') if !is_text && !column.kind.is_number() => None,
+            Some(b'"') => Some("a string"),
+            Some(b'-' | b'0'..=b'9') => Some("a number"),
+            Some(b't' | b'f') => Some("true or false"),
+            Some(b'{') => Some("an object"),
+            Some(b'[') => Some("an array"),
+            _ => Some("null"),
+        };
+        match what {
+            None => {
+                let from = offset_in(record, value);
+                Ok(Cell::Record(from, from + value.len()))
+            }
+            Some(what) => {
+                let (name, kind) = (&column.name, column.kind.name());
+                Err(bad(format!(
+                    "column {name} is {what}, and not of type {kind}"
+                )))
+            }
+        }
+    }
+}
+
+/// A line without its end.
+pub fn without_end(record: &[u8]) -> &[u8] {
+    let record = record.strip_suffix(b"\n").unwrap_or(record);
+    record.strip_suffix(b"\r").unwrap_or(record)
+}
+
+/// Where `part` begins in `record`, of which it is one.
+fn offset_in(record: &[u8], part: &[u8]) -> usize {
+    part.as_ptr().addr() - record.as_ptr().addr()
+}
+
+fn bad(cause: String) -> Error {
+    Error::new(ErrorKind::Input, DOING, cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::column::Type;
+    use super::*;
+
+    fn columns(kinds: &[Type]) -> Vec<Column> {
+        let column = |(name, kind): (&str, &Type)| Column::new(name, *kind);
+        ["a", "b", "c"].into_iter().zip(kinds).map(column).collect()
+    }
+
+    /// The values of a record, or what is wrong with it.
+    fn values(shape: &Shape, kinds: &[Type], record: &[u8]) -> std::result::Result<String, String> {
+        let columns = columns(kinds);
+        let mut cells = Cells::default();
+        let mut read = || {
+            cells.find(shape, &columns, record)?;
+            let value = |number: usize| match cells.value(record, number, &columns[number])? {
+                Value::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+                other => Ok(format!("{other:?}")),
+            };
+            (0..columns.len()).map(value).collect::<Result<Vec<_>>>()
+        };
+        read().map(|all| all.join("|")).map_err(|error| error.cause)
+    }
+
+    #[test]
+    fn separated_values() {
+        let csv = Separated {
+            delimiter: b',',
+            quote: Some(b'"'),
+        };
+        let some = Shape::separated(csv, vec![3, 0], false);
+        let kinds = [Type::String, Type::I64];
+        let read = |record: &str| values(&some, &kinds, record.as_bytes());
+        assert_eq!(read("1,x,y,z\r\n"), Ok("z|I64(1)".into()));
+        let quoted = "\"-2\",\"a\nb\",,\"say \"\"so\"\", \"\"\"\n";
+        assert_eq!(read(quoted), Ok("say \"so\", \"|I64(-2)".into()));
+        assert_eq!(read("3,,,\n"), Ok("|I64(3)".into()));
+        assert!(
+            read(",,,\n")
+                .unwrap_err()
+                .contains("column b: \"\" is no value")
+        );
+        assert!(read("3,\n").unwrap_err().contains("it has no column a"));
+        let all = Shape::separated(csv, vec![0, 1], true);
+        assert_eq!(values(&all, &kinds, b"x,1\n"), Ok("x|I64(1)".into()));
+        let cause = values(&all, &kinds, b"x,1,\n").unwrap_err();
+        assert!(cause.contains("3 columns where 2 are expected"), "{cause}");
+    }
+
+    #[test]
+    fn json_values() {
+        let kinds = [Type::String, Type::F64, Type::Bool];
+        let read = |record: &str| values(&Shape::Json, &kinds, record.as_bytes());
+        let line = r#" {"c" : true, "x":{"a":1}, "b":-1.5e3 ,"\u0061":"x\n\"\u00e4"} "#;
+        assert_eq!(read(line), Ok("x\n\"ä|F64(-1500.0)|Bool(true)".into()));
+        let twice = r#"{"a":"1","a":"2","b":2,"c":false}"#;
+        assert_eq!(read(twice), Ok("2|F64(2.0)|Bool(false)".into()));
+        for (line, wanted) in [
+            (r#"{"a":"","b":1}"#, "it has no column c"),
+            (r#"{"a":1,"b":1,"c":true}"#, "column a is a number"),
+            (r#"{"a":"","b":"1","c":true}"#, "column b is a string"),
+            (r#"{"a":"","b":null,"c":true}"#, "column b is null"),
+            (r#"{"a":"","b":1,"c":[true]}"#, "column c is an array"),
+            ("[1]", "no JSON object"),
+        ] {
+            let cause = read(line).unwrap_err();
+            assert!(cause.contains(wanted), "{line}: {cause}");
+        }
+        let whole = values(&Shape::Json, &[Type::I64], br#"{"a":1.0}"#).unwrap_err();
+        assert!(whole.contains("\"1.0\" is no value of type i64"), "{whole}");
+    }
+
+    #[test]
+    fn fixed_records_and_pairs() {
+        let kinds = [Type::Binary, Type::Binary];
+        let read = |key: Range<usize>| values(&Shape::Fixed { key }, &kinds, b"abcdef").unwrap();
+        assert_eq!(read(0..2), "ab|cdef");
+        assert_eq!(read(4..6), "ef|abcd");
+        assert_eq!(read(1..3), "bc|adef");
+        assert_eq!(read(0..6), "abcdef|");
+        let pair = b"\x02\0\0\0\x03\0\0\0abcde";
+        assert_eq!(values(&Shape::Pair, &kinds, pair), Ok("ab|cde".into()));
+        assert!(values(&Shape::Pair, &kinds, b"\x02\0").is_err());
+    }
+}

@@ -1,0 +1,456 @@
+//! Inputs of a table: how their records lie, which columns they have, and what a job is to be asked so that it reads them.
+//!
+//! | inputs | a record | columns |
+//! |---|---|---|
+//! | text | a line | `line` |
+//! | CSV | values with a delimiter between two, quoted as RFC 4180 has it | those asked for, by the header's names or in order |
+//! | JSON lines | an object | those asked for, by the names of its members |
+//! | fixed | so many bytes | `key`, some of them, and `value`, the others |
+//! | kv | lengths, key, value | `key`, `value` |
+//! | an iterator | a row of values (`rows.rs`) | its own |
+//!
+//! The engine cuts records and refuses what is none of them, with file, line and offset ([`crate::columns`]); `cells.rs`
+//! finds the values in a record. Names of a CSV header are looked up once the inputs are open, just before the plan is made,
+//! so that a table can be built of files that are not there yet.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use sortmill_io::Os;
+use sortmill_io::os::Kind;
+use sortmill_io::sync::Arc;
+
+use super::cells::{Cells, Shape, without_end};
+use super::column::{Column, Type, Value, corrupt, row};
+use super::rows::{self, MakeRows};
+use super::verbs::Sink;
+use super::{Table, paths, wrong};
+use crate::batch::Origin;
+use crate::columns::{Column as By, Columns, Compare, Form, Header, Name, Nulls};
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::{Input, Job};
+use crate::order::{Format, KV_HEADER_BYTES, Separated};
+use crate::queue::Stop;
+use crate::run;
+
+/// How the values of CSV are told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Csv {
+    /// Whether the first record of each file names the columns. It must be the same in all of them.
+    pub header: bool,
+    /// What stands between two values.
+    pub delimiter: u8,
+    /// What a value stands between that has a delimiter, a newline or one of these, then doubled, in it; `None`: all bytes
+    /// are what they are.
+    pub quote: Option<u8>,
+}
+
+impl Default for Csv {
+    /// With a header, commas and double quotes.
+    fn default() -> Self {
+        Self {
+            header: true,
+            delimiter: b',',
+            quote: Some(b'"'),
+        }
+    }
+}
+
+/// The lines of text files, as the column `line`, without their ends (`\n` or `\r\n`). `patterns` are paths or have `*`, `?`
+/// and `**`; compressed files are read as what they were. The first `skip_header` lines of each file are passed over.
+pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_header: u64) -> Table {
+    let columns = vec![Column::new("line", Type::String)];
+    let inputs = Inputs::new(patterns, How::Text { skip_header }, columns);
+    inputs.table()
+}
+
+/// The records of CSV files, of `patterns` as [`read_text`] has them. With a header `columns` are some of those that it
+/// names, in any order; without one all of them. A value is read as its column's type says; an empty one is an empty text,
+/// and no number.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] without columns, with two of one name, and for bytes that cannot tell values apart.
+pub fn read_csv(
+    patterns: impl IntoIterator<Item = impl Into<String>>,
+    csv: Csv,
+    columns: Vec<Column>,
+) -> Result<Table> {
+    check_columns(&columns)?;
+    let inputs = Inputs::new(patterns, How::Csv(csv), columns);
+    inputs.columns_of(csv).check_bytes()?;
+    Ok(inputs.table())
+}
+
+/// The columns that the header of the first CSV file names that is not empty.
+///
+/// # Errors
+/// [`ErrorKind::Input`] for files that cannot be read, and if all are empty; [`ErrorKind::Usage`] for a pipe, whose
+/// beginning can be read only once.
+pub fn csv_names(os: &dyn Os, patterns: &[String], csv: Csv) -> Result<Vec<String>> {
+    const DOING: &str = "reading the header";
+    let nothing = Inputs::new(patterns.to_vec(), How::Csv(csv), Vec::new());
+    let columns = nothing.columns_of(csv);
+    columns.check_bytes()?;
+    let separated = Separated {
+        delimiter: csv.delimiter,
+        quote: csv.quote,
+    };
+    for path in paths::expand(os, patterns)? {
+        let mut sources = run::open_inputs(os, &[Input::Path(path.clone())], true)?;
+        if sources[0].meta.kind != Kind::Regular {
+            let cause =
+                "the header of a pipe can be read only once, so say which columns there are";
+            return Err(Error::new(ErrorKind::Usage, DOING, cause).at(&path));
+        }
+        let found = run::look_up_names(Some(&columns), true, &mut sources, os, &Stop::new())?;
+        let Some(record) = found.as_ref().and_then(Columns::header) else {
+            continue;
+        };
+        if record.is_empty() && sources[0].meta.bytes == 0 {
+            continue;
+        }
+        let texts = separated.texts(record);
+        let texts =
+            texts.map_err(|wrong| Error::new(ErrorKind::Input, DOING, wrong.cause).at(&path))?;
+        let name = |text: Vec<u8>| {
+            String::from_utf8(text).map_err(|_| {
+                let cause = "a column's name is not UTF-8";
+                Error::new(ErrorKind::Input, DOING, cause).at(&path)
+            })
+        };
+        return texts.into_iter().map(name).collect();
+    }
+    let cause = "all files are empty, so nothing names their columns";
+    let first = patterns.first().map(PathBuf::from).unwrap_or_default();
+    Err(Error::new(ErrorKind::Input, DOING, cause).at(&first))
+}
+
+/// Lines that are JSON objects, of `patterns` as [`read_text`] has them. `columns` are members of them: text must be a
+/// string, a number a number without quotes, and whole for a whole type. One that is missing or null is bad input; of members
+/// of one name the last one counts; all others are passed over.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] without columns, and with two of one name.
+pub fn read_jsonl(
+    patterns: impl IntoIterator<Item = impl Into<String>>,
+    columns: Vec<Column>,
+) -> Result<Table> {
+    check_columns(&columns)?;
+    Ok(Inputs::new(patterns, How::Json, columns).table())
+}
+
+/// Records of `record_bytes` bytes each, of `patterns` as [`read_text`] has them: the bytes `key` of each, offset and count, as
+/// the column `key`, those in front of it and behind it as `value`.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a key that is empty or not within the record.
+pub fn read_fixed(
+    patterns: impl IntoIterator<Item = impl Into<String>>,
+    record_bytes: u32,
+    key: (u32, u32),
+) -> Result<Table> {
+    let key = key_range(record_bytes, key)?;
+    let how = How::Fixed { record_bytes, key };
+    Ok(Inputs::new(patterns, how, pair_columns()).table())
+}
+
+/// Pairs of a key and a value of any lengths ([`Format::Kv`]), of `patterns` as [`read_text`] has them, as the columns `key`
+/// and `value`.
+pub fn read_kv(patterns: impl IntoIterator<Item = impl Into<String>>) -> Table {
+    Inputs::new(patterns, How::Kv, pair_columns()).table()
+}
+
+/// The records that `make` makes, of `columns`: it is asked each time that the table is read, and what it answers while the job
+/// has room for it. Records are read as they come; one that is not of these types ends the job.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] without columns, and with two of one name.
+pub fn from_iter(columns: Vec<Column>, make: MakeRows) -> Result<Table> {
+    check_columns(&columns)?;
+    Ok(Inputs::new([""; 0], How::Rows(make), columns).table())
+}
+
+/// Which bytes of a record of `record_bytes` are its key.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a key that is empty or not within the record.
+pub(super) fn key_range(record_bytes: u32, (offset, bytes): (u32, u32)) -> Result<Range<usize>> {
+    let end = u64::from(offset) + u64::from(bytes);
+    if bytes == 0 || end > u64::from(record_bytes) {
+        return Err(wrong(format!(
+            "a key of {bytes} bytes from byte {offset} on is no part of a record of {record_bytes} bytes"
+        )));
+    }
+    Ok(offset as usize..end as usize)
+}
+
+fn pair_columns() -> Vec<Column> {
+    ["key", "value"]
+        .map(|name| Column::new(name, Type::Binary))
+        .to_vec()
+}
+
+fn check_columns(columns: &[Column]) -> Result<()> {
+    if columns.is_empty() {
+        return Err(wrong("at least one column is read".to_owned()));
+    }
+    super::check_names(columns)
+}
+
+impl Table {
+    /// The same records with the name of the file that each lies in as the column `file`, and the number of the line at which
+    /// it begins there, from 1, as the column `line_number`, under these names and behind all others; `None` leaves one out.
+    /// Lines are counted as they are read, each file's from its beginning, those that are passed over too; of compressed
+    /// files those of what they were.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] behind any verb, for a name that is there already, and for lines of records that have none.
+    pub fn with_place(&self, file: Option<&str>, line_number: Option<&str>) -> Result<Self> {
+        if !self.nodes.is_empty() {
+            let cause = "where a record lies is known only where it is read".to_owned();
+            return Err(wrong(cause));
+        }
+        let mut inputs = Inputs::clone(&self.inputs);
+        if line_number.is_some() && !inputs.how.has_lines() {
+            return Err(wrong(format!("{} have no lines", inputs.how.name())));
+        }
+        inputs.file = file.map(|name| Column::new(name, Type::String));
+        inputs.line_number = line_number.map(|name| Column::new(name, Type::U64));
+        let table = inputs.table();
+        super::check_names(&table.columns)?;
+        Ok(table)
+    }
+}
+
+/// What a table is read from.
+#[derive(Clone)]
+pub(super) struct Inputs {
+    /// Paths and patterns.
+    patterns: Vec<String>,
+    how: How,
+    /// What is read out of records.
+    columns: Vec<Column>,
+    file: Option<Column>,
+    line_number: Option<Column>,
+}
+
+#[derive(Clone)]
+enum How {
+    Text {
+        skip_header: u64,
+    },
+    Csv(Csv),
+    Json,
+    Fixed {
+        record_bytes: u32,
+        key: Range<usize>,
+    },
+    Kv,
+    Rows(MakeRows),
+}
+
+impl How {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Text { .. } => "lines",
+            Self::Csv(_) => "CSV",
+            Self::Json => "JSON lines",
+            Self::Fixed { .. } => "records of a fixed size",
+            Self::Kv => "pairs",
+            Self::Rows(_) => "records of an iterator",
+        }
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Text { .. } | Self::Csv(_) | Self::Json)
+    }
+}
+
+impl Inputs {
+    fn new(
+        patterns: impl IntoIterator<Item = impl Into<String>>,
+        how: How,
+        columns: Vec<Column>,
+    ) -> Self {
+        Self {
+            patterns: patterns.into_iter().map(Into::into).collect(),
+            how,
+            columns,
+            file: None,
+            line_number: None,
+        }
+    }
+
+    fn table(self) -> Table {
+        let places = [&self.file, &self.line_number].into_iter().flatten();
+        let columns = self.columns.iter().chain(places).cloned().collect();
+        Table {
+            inputs: Arc::new(self),
+            columns,
+            nodes: Vec::new(),
+        }
+    }
+
+    /// What is read, in words.
+    pub fn words(&self) -> String {
+        match self.how {
+            How::Rows(_) => self.how.name().to_owned(),
+            _ => format!("{} of {}", self.how.name(), self.patterns.join(", ")),
+        }
+    }
+
+    /// Says in `job` what is read and how.
+    ///
+    /// # Errors
+    /// As [`paths::expand`].
+    pub fn ask(&self, job: &mut Job, os: &dyn Os) -> Result<()> {
+        let files = paths::expand(os, &self.patterns)?;
+        job.inputs = files.into_iter().map(Input::Path).collect();
+        job.decompress = true;
+        job.map_knows_lines = self.line_number.is_some();
+        match &self.how {
+            How::Text { skip_header } => {
+                job.format = Format::Lines;
+                job.header_lines = *skip_header;
+            }
+            How::Csv(csv) => job.columns = Some(self.columns_of(*csv)),
+            How::Json => {
+                job.columns = Some(Columns {
+                    form: Form::Json,
+                    by: Vec::new(),
+                    nulls: Nulls::First,
+                });
+            }
+            How::Fixed { record_bytes, .. } => job.format = Format::Fixed(*record_bytes),
+            How::Kv => job.format = Format::Kv,
+            How::Rows(make) => {
+                job.format = Format::Kv;
+                job.inputs = vec![rows::input(&self.columns, make)];
+            }
+        }
+        if let Some(columns) = &job.columns {
+            job.format = columns.format();
+        }
+        Ok(())
+    }
+
+    /// How records of CSV are made of columns; those that are wanted stand where an order has those that decide, so that
+    /// they are looked up.
+    fn columns_of(&self, csv: Csv) -> Columns {
+        let by = |(number, column): (usize, &Column)| By {
+            name: match csv.header {
+                true => Name::Named(column.name.clone()),
+                false => Name::Number(number as u64 + 1),
+            },
+            compare: Compare::Text,
+            reversed: false,
+        };
+        Columns {
+            form: Form::Separated {
+                delimiter: csv.delimiter,
+                quote: csv.quote,
+                header: match csv.header {
+                    true => Header::First,
+                    false => Header::None,
+                },
+            },
+            by: self.columns.iter().enumerate().map(by).collect(),
+            nulls: Nulls::First,
+        }
+    }
+
+    /// How records become values, of a job whose names have been looked up.
+    pub fn bind(&self, job: &mut Job) -> Bound {
+        let shape = match &self.how {
+            How::Text { .. } => Shape::Line,
+            How::Csv(csv) => {
+                // They decide nothing, so nobody need look at them before the values are read.
+                let by = job
+                    .columns
+                    .as_mut()
+                    .map(|columns| std::mem::take(&mut columns.by));
+                let number = |by: By| match by.name {
+                    Name::Number(number) => number as usize - 1,
+                    Name::Named(_) | Name::Path(_) => unreachable!("it has been looked up"),
+                };
+                let separated = Separated {
+                    delimiter: csv.delimiter,
+                    quote: csv.quote,
+                };
+                let numbers = by.into_iter().flatten().map(number).collect();
+                Shape::separated(separated, numbers, !csv.header)
+            }
+            How::Json => Shape::Json,
+            How::Fixed { key, .. } => Shape::Fixed { key: key.clone() },
+            How::Kv => Shape::Pair,
+            How::Rows(_) => Shape::Row,
+        };
+        let paths = job.inputs.iter().map(Input::path);
+        let files = paths.map(|path| path.as_os_str().as_encoded_bytes().to_vec());
+        Bound {
+            shape,
+            columns: self.columns.clone(),
+            files: self.file.is_some().then(|| files.collect()),
+            has_line_number: self.line_number.is_some(),
+        }
+    }
+}
+
+/// How the records of a job become values.
+pub(super) struct Bound {
+    shape: Shape,
+    columns: Vec<Column>,
+    /// The names of the inputs, where they are a column.
+    files: Option<Vec<Vec<u8>>>,
+    has_line_number: bool,
+}
+
+/// Makes values of records, with the scratch space of one worker.
+pub(super) struct Reader {
+    bound: Arc<Bound>,
+    cells: Cells,
+}
+
+impl Reader {
+    pub fn new(bound: &Arc<Bound>) -> Self {
+        Self {
+            bound: Arc::clone(bound),
+            cells: Cells::default(),
+        }
+    }
+
+    /// Hands the values of `record`, which lies at `origin`, to `sink`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for what is no value of its column's type; that of `sink`.
+    pub fn read(&mut self, record: &[u8], origin: Origin, sink: Sink<'_>) -> Result<()> {
+        let Bound {
+            shape,
+            columns,
+            files,
+            has_line_number,
+        } = &*self.bound;
+        if let (Shape::Line, None, false) = (shape, files, has_line_number) {
+            return sink(&[Value::Bytes(without_end(record))]);
+        }
+        let mut rest = record.get(KV_HEADER_BYTES..).unwrap_or_default();
+        match shape {
+            Shape::Row => {}
+            _ => self.cells.find(shape, columns, record)?,
+        }
+        let cells = &self.cells;
+        let count = columns.len() + usize::from(files.is_some()) + usize::from(*has_line_number);
+        let value = |number: usize| match (columns.get(number), files) {
+            (Some(column), _) if matches!(shape, Shape::Row) => {
+                Value::read(column.kind, &mut rest).ok_or_else(corrupt)
+            }
+            (Some(column), _) => cells.value(record, number, column),
+            (None, Some(files)) if number == columns.len() => {
+                let name = files.get(origin.input);
+                Ok(Value::Bytes(name.map_or(&[], |name| name)))
+            }
+            (None, _) => Ok(Value::U64(origin.line)),
+        };
+        row(count, value, sink)
+    }
+}

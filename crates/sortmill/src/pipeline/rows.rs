@@ -1,0 +1,143 @@
+//! Records as rows of values: from an iterator of this process into a pipeline, and out of a pipeline to whoever asks for
+//! them one after the other.
+//!
+//! Both ways a record is a pair with an empty key, whose value is the values one behind the other ([`Value::write`]). An
+//! iterator is asked only while the job has room for what it answers ([`crate::made`]), so it is never ahead by more than a
+//! chunk; rows that come out lie in a file, of which a part is in memory.
+
+use std::path::Path;
+
+use sortmill_io::sync::Arc;
+use sortmill_io::{Access, File, Os};
+
+use super::aggregate::Owned;
+use super::column::{Column, Type, Value, corrupt};
+use super::verbs::check_values;
+use crate::error::{Error, Result};
+use crate::job::Input;
+use crate::made::{Made, Make};
+use crate::order::{KV_HEADER_BYTES, kv_bytes};
+
+/// Records, one after the other.
+pub type Rows = Box<dyn Iterator<Item = Result<Vec<Owned>>> + Send>;
+
+/// Begins to make records, each time that a table of them is read.
+pub type MakeRows = Arc<dyn Fn() -> Result<Rows> + Send + Sync>;
+
+/// The input of a job that is what `make` makes, records of `columns`.
+pub(super) fn input(columns: &[Column], make: &MakeRows) -> Input {
+    let kinds: Vec<Type> = columns.iter().map(|column| column.kind).collect();
+    let make = Arc::clone(make);
+    let (mut rows, mut has_ended) = (None, false);
+    // What has been made and not been read.
+    let (mut pair, mut read) = (Vec::new(), 0);
+    let fill: Make = Box::new(move |into| {
+        let rows = match &mut rows {
+            Some(rows) => rows,
+            None => rows.insert(make()?),
+        };
+        // A record at a time, so that a job that is to end need not wait for more of them.
+        if read == pair.len() && !has_ended {
+            pair.clear();
+            read = 0;
+            match rows.next().transpose()? {
+                Some(row) => {
+                    let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
+                    check_values(&values, &kinds)?;
+                    write(&values, &mut pair);
+                }
+                None => has_ended = true,
+            }
+        }
+        let count = (pair.len() - read).min(into.len());
+        into[..count].copy_from_slice(&pair[read..read + count]);
+        read += count;
+        Ok(count)
+    });
+    Input::Made(Made::new("an iterator", fill))
+}
+
+/// Appends a record.
+pub(super) fn write(values: &[Value<'_>], to: &mut Vec<u8>) {
+    let from = to.len();
+    to.extend_from_slice(&[0; KV_HEADER_BYTES]);
+    values.iter().for_each(|value| value.write(to));
+    let length = (to.len() - from - KV_HEADER_BYTES) as u32;
+    to[from + 4..from + KV_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+}
+
+/// The records of a file that [`super::Form::Rows`] is the form of, one after the other.
+pub struct RowFile {
+    file: File,
+    kinds: Vec<Type>,
+    bytes: Vec<u8>,
+    /// Where in these the next record begins, and at which byte of the file they do.
+    at: usize,
+    offset: u64,
+}
+
+impl RowFile {
+    /// That at `path`, of a table of `columns`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(os: &dyn Os, path: &Path, columns: &[Column]) -> Result<Self> {
+        let file = os.open(path, Access::Cached);
+        Ok(Self {
+            file: file.map_err(|error| Error::io(DOING, path, &error))?,
+            kinds: columns.iter().map(|column| column.kind).collect(),
+            bytes: Vec::new(),
+            at: 0,
+            offset: 0,
+        })
+    }
+
+    /// Hands the next record to `see`, if there is one. Answers whether there was.
+    ///
+    /// # Errors
+    /// The system's, that of `see`, and [`crate::error::ErrorKind::Corrupt`] for what is no such record.
+    pub fn next(
+        &mut self,
+        os: &dyn Os,
+        see: impl FnOnce(&[Value<'_>]) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(length) = self.have(os, KV_HEADER_BYTES)? else {
+            return Ok(false);
+        };
+        let bytes = usize::try_from(length).map_err(|_| corrupt())?;
+        self.have(os, bytes)?.ok_or_else(corrupt)?;
+        let record = &self.bytes[self.at..self.at + bytes];
+        let mut rest = &record[KV_HEADER_BYTES..];
+        let values = self.kinds.iter().map(|&kind| Value::read(kind, &mut rest));
+        let values: Option<Vec<Value<'_>>> = values.collect();
+        let values = values.filter(|_| rest.is_empty()).ok_or_else(corrupt)?;
+        see(&values)?;
+        self.at += bytes;
+        Ok(true)
+    }
+
+    /// Reads on until `wanted` bytes of the next record are there. Answers how many it has; `None` at the end.
+    fn have(&mut self, os: &dyn Os, wanted: usize) -> Result<Option<u64>> {
+        const READ_BYTES: usize = 256 << 10;
+        while self.bytes.len() - self.at < wanted {
+            self.offset += self.at as u64;
+            self.bytes.drain(..std::mem::take(&mut self.at));
+            let before = self.bytes.len();
+            self.bytes.resize(before + READ_BYTES, 0);
+            let moved = os.read_stream(&self.file, &mut self.bytes[before..], &|| false);
+            let moved = moved.map_err(|error| {
+                let offset = self.offset + before as u64;
+                Error::io(DOING, &self.file.path, &error).offset(offset)
+            })?;
+            self.bytes.truncate(before + moved);
+            match (moved, before) {
+                (0, 0) => return Ok(None),
+                (0, _) => return Err(corrupt()),
+                _ => {}
+            }
+        }
+        Ok(kv_bytes(&self.bytes[self.at..]))
+    }
+}
+
+const DOING: &str = "reading records";

@@ -1,0 +1,166 @@
+//! The first records of some inputs, for who wants to look at a few of them: nothing is planned, sorted or written.
+
+use sortmill_io::os::Kind;
+use sortmill_io::{Access, Os};
+
+use crate::bad::newlines;
+use crate::batch::Origin;
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::Job;
+use crate::order::{Begun, Order};
+use crate::stage::read::{Source, unpacked};
+
+const DOING: &str = "reading the input";
+/// So much of an input is read at first, and then always more, up to the most.
+const LOOK_BYTES: usize = 64 << 10;
+const LOOK_BYTES_MAX: usize = 32 << 20;
+
+/// Hands the first records of `sources`, the inputs of `job`, to `see` until that answers that it has enough. Answers whether
+/// it has, or has seen all there are: of each input only the beginning is looked at, at most 32 MiB, and of one that is
+/// no file nothing.
+///
+/// # Errors
+/// Inputs that cannot be read, with the place of a record that is none; that of `see`.
+pub fn first_records(
+    job: &Job,
+    sources: &[Source],
+    os: &dyn Os,
+    mut see: impl FnMut(&[u8], Origin) -> Result<bool>,
+) -> Result<bool> {
+    let order = job.input_order()?;
+    for (input, source) in sources.iter().enumerate() {
+        if source.meta.kind != Kind::Regular {
+            return Ok(false);
+        }
+        let mut walk = Walk {
+            order: &order,
+            source,
+            origin: Origin { input, line: 1 },
+            header_left: job.header_lines,
+            at: 0,
+        };
+        let mut look_bytes = LOOK_BYTES;
+        loop {
+            let read = beginning(os, source, look_bytes);
+            let (bytes, is_all) = read.map_err(|error| {
+                Error::io(DOING, &source.file.path, &error).kind(ErrorKind::Input)
+            })?;
+            if !is_all && bytes.len() < look_bytes {
+                // It is damaged, or little of much: the job itself knows what to do.
+                return Ok(false);
+            }
+            if walk.go(bytes, is_all, &mut see)? {
+                return Ok(true);
+            }
+            if is_all {
+                break;
+            }
+            if look_bytes == LOOK_BYTES_MAX {
+                return Ok(false);
+            }
+            look_bytes = (look_bytes * 8).min(LOOK_BYTES_MAX);
+        }
+    }
+    Ok(true)
+}
+
+/// The first bytes of a file, or of what a compressed one was: at most `bytes`, and whether that is all of them.
+fn beginning(os: &dyn Os, source: &Source, bytes: usize) -> std::io::Result<(Vec<u8>, bool)> {
+    let file = os.open(&source.file.path, Access::Cached)?;
+    let wanted = match source.codec {
+        None => bytes,
+        Some(_) => LOOK_BYTES_MAX,
+    };
+    let mut raw = vec![0; wanted.min(source.meta.bytes as usize + 1)];
+    let mut filled = 0;
+    while filled < raw.len() {
+        match os.read_stream(&file, &mut raw[filled..], &|| false)? {
+            0 => break,
+            moved => filled += moved,
+        }
+    }
+    let is_all = filled < wanted && filled as u64 >= source.meta.bytes;
+    raw.truncate(filled);
+    Ok(match source.codec {
+        None => (raw, is_all),
+        Some(sniffed) => {
+            let (text, has_ended) = unpacked(sniffed.codec, &raw, bytes);
+            (text, has_ended && is_all)
+        }
+    })
+}
+
+/// Goes through the records of one input.
+struct Walk<'a> {
+    order: &'a Order,
+    source: &'a Source,
+    origin: Origin,
+    header_left: u64,
+    /// Where the next record begins.
+    at: usize,
+}
+
+impl Walk<'_> {
+    /// Goes on through the whole records of `bytes`, from the input's beginning, which are all of it if `is_all`. Answers
+    /// whether `see` has enough.
+    fn go(
+        &mut self,
+        mut bytes: Vec<u8>,
+        is_all: bool,
+        see: &mut impl FnMut(&[u8], Origin) -> Result<bool>,
+    ) -> Result<bool> {
+        let delimiter = self.order.delimiter();
+        let has_delimiter = self.order.format().has_delimiter();
+        if is_all && has_delimiter && bytes.last().is_some_and(|&last| last != delimiter) {
+            bytes.push(delimiter);
+        }
+        while self.at < bytes.len() {
+            let rest = &bytes[self.at..];
+            let end = self.order.first_end(rest, &Begun::default());
+            let length = match (end, is_all) {
+                (Some(length), _) => length,
+                (None, false) => return Ok(false),
+                // A quote that is never closed, which is told; or too few bytes.
+                (None, true) if has_delimiter => rest.len(),
+                (None, true) => return Err(self.wrong(0, "the last record is cut off")),
+            };
+            let record = &rest[..length];
+            if self.header_left > 0 {
+                self.header_left -= 1;
+            } else {
+                let checked = self.order.check(record);
+                checked.map_err(|wrong| {
+                    self.origin.line += newlines(&record[..wrong.at]);
+                    self.wrong(wrong.at, &wrong.cause)
+                })?;
+                let seen = see(record, self.origin);
+                if seen.map_err(|error| match error.path {
+                    Some(_) => error,
+                    None => Error {
+                        cause: self.told(&error.cause),
+                        ..error.at(&self.source.file.path).offset(self.at as u64)
+                    },
+                })? {
+                    return Ok(true);
+                }
+            }
+            self.origin.line += newlines(record);
+            self.at += length;
+        }
+        Ok(false)
+    }
+
+    /// What is wrong at byte `at` of the next record.
+    fn wrong(&self, at: usize, cause: &str) -> Error {
+        let error = Error::new(ErrorKind::Input, DOING, self.told(cause));
+        let error = error.at(&self.source.file.path);
+        error.offset((self.at + at) as u64)
+    }
+
+    fn told(&self, cause: &str) -> String {
+        match self.order.has_columns() {
+            true => format!("line {}: {cause}", self.origin.line),
+            false => cause.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+"""What pipelines read and where they write, held against Python's own readers and plain lists."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sortmill as sm
+
+LETTERS = ["a", "bä", ",", '"', "\n", "\r\n", " ", "😀", "\\", "\t"]
+
+
+def sales(draw: random.Random, count: int) -> list[dict[str, Any]]:
+    """Records with texts that must be quoted and escaped."""
+    return [
+        {
+            "city": "".join(draw.choice(LETTERS) for _ in range(draw.randrange(10))),
+            "count": draw.randrange(-(2**63), 2**63),
+            "price": draw.uniform(-1e6, 1e6),
+            "paid": draw.random() < 0.5,
+        }
+        for _ in range(count)
+    ]
+
+
+TYPES: dict[str, Any] = {"city": str, "count": int, "price": float, "paid": bool}
+
+
+def as_csv(records: list[dict[str, Any]], **form: Any) -> str:
+    """As Python's csv module writes them."""
+    text = io.StringIO()
+    writer = csv.writer(text, **form)
+    writer.writerow(records[0])
+    for record in records:
+        writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in record.values()])
+    return text.getvalue()
+
+
+def test_csv_of_pythons_own_writer(tmp_path: Path, draw: random.Random) -> None:
+    records = sales(draw, 3000)
+    (tmp_path / "1.csv").write_text(as_csv(records[:1000]), encoding="utf-8", newline="")
+    rest = as_csv(records[1000:], quoting=csv.QUOTE_ALL, lineterminator="\n")
+    # The header must be the same, byte for byte.
+    rest = rest.replace('"city","count","price","paid"', "city,count,price,paid", 1)
+    (tmp_path / "2.csv.gz").write_bytes(gzip.compress(rest.encode()))
+    job = sm.Pipeline()
+    table = job.read_csv(tmp_path / "*.csv*", types={"count": int, "price": "f64", "paid": bool})
+    assert table.columns == table.schema == {"city": "string", "count": "i64", "price": "f64", "paid": "bool"}
+    assert table.collect(memory="128 MiB") == records
+    assert table.head(3) == records[:3]
+    table.sort("count").write_csv(tmp_path / "out")
+    assert job.run(memory="128 MiB", temp=tmp_path).records_in == 3000
+    with (tmp_path / "out").open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    by_count = sorted(records, key=lambda record: int(record["count"]))
+    assert [(one["city"], int(one["count"]), float(one["price"])) for one in found] == [
+        (one["city"], one["count"], one["price"]) for one in by_count
+    ]
+
+    some = sm.Pipeline().read_csv(tmp_path / "?.csv", {"paid": str, "city": bytes}, line_number="line")
+    wanted = [{"paid": str(one["paid"]).lower(), "city": one["city"].encode()} for one in records[:1000]]
+    rows = some.collect(memory="128 MiB")
+    assert [{"paid": one["paid"], "city": one["city"]} for one in rows] == wanted
+    lines = [2]
+    for one in wanted:
+        lines.append(lines[-1] + 1 + one["city"].count(b"\n"))
+    assert [one["line"] for one in rows] == lines[:-1]
+
+
+def test_json_lines(tmp_path: Path, draw: random.Random) -> None:
+    records = sales(draw, 2000)
+    lines = []
+    for record in records:
+        members = [*record.items(), ("other", {"city": [None, "x"]})]
+        draw.shuffle(members)
+        lines.append(json.dumps(dict(members), ensure_ascii=draw.random() < 0.5))
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    job = sm.Pipeline()
+    table = job.read_jsonl(tmp_path / "in.jsonl", TYPES)
+    table.write_jsonl(tmp_path / "out.jsonl")
+    job.run(memory="128 MiB")
+    assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == records
+    (tmp_path / "in.jsonl").write_text(lines[0] + '\n{"city":"x","count":1,"price":2,"paid":null}\n')
+    with pytest.raises(sm.InputError, match="line 2: column paid is null") as raised:
+        table.collect(memory="128 MiB")
+    assert raised.value.file == str(tmp_path / "in.jsonl")
+    assert raised.value.offset == len(lines[0].encode()) + 1
+
+
+def test_fixed_records_pairs_and_several_files(tmp_path: Path, draw: random.Random) -> None:
+    records = [draw.randbytes(20) for _ in range(1001)]
+    (tmp_path / "in.bin").write_bytes(b"".join(records))
+    job = sm.Pipeline()
+    table = job.read_fixed(tmp_path / "in.bin", 20, key=(2, 4))
+    by_key = table.sort("key")
+    by_key.write_fixed(tmp_path / "out.bin", 20, key=(2, 4))
+    by_key.write_kv(tmp_path / "parts", files=4)
+    told = job.explain(memory="128 MiB")
+    assert "output 2 of 2, made from the inputs\nphase sort by key" in told
+    assert "writes pairs to 4 files of equal counts in" in told
+    report = job.run(memory="128 MiB")
+    assert [phase["name"] for phase in report.phases] == ["sort by key", "sort by key"]
+    records.sort(key=lambda record: record[2:6])
+    assert (tmp_path / "out.bin").read_bytes() == b"".join(records)
+    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert names == ["manifest.json", *(f"part-0000{number}.kv" for number in range(4))]
+    counts = [len(sm.Pipeline().read_kv(tmp_path / "parts" / name).collect()) for name in names[1:]]
+    assert counts == [250, 250, 250, 251]
+    found = sm.Pipeline().read_kv(tmp_path / "parts" / "*.kv", file="file").collect(memory="128 MiB")
+    assert [(one["key"], one["value"]) for one in found] == [(one[2:6], one[:2] + one[6:]) for one in records]
+    assert {one["file"] for one in found} == {str(tmp_path / "parts" / name) for name in names[1:]}
+
+
+def test_what_is_there_stays_if_asked(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("b\na\n")
+    for _ in range(2):
+        job = sm.Pipeline()
+        table = job.read_text(tmp_path / "in")
+        table.write_text(tmp_path / "out")
+        table.sort("line").write_csv(tmp_path / "parts", files=3)
+        job.run(memory="128 MiB")
+    assert (tmp_path / "parts" / "part-00002.csv").read_text() == "line\nb\n"
+    job = sm.Pipeline()
+    job.read_text(tmp_path / "in").write_text(tmp_path / "new")
+    job.read_text(tmp_path / "in").write_jsonl(tmp_path / "out", mode="error")
+    with pytest.raises(sm.UsageError, match="something has this name already"):
+        job.run(memory="128 MiB")
+    # Nothing was begun.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "parts"]
+    assert (tmp_path / "out").read_text() == "b\na\n"
+    with pytest.raises(sm.UsageError, match="two outputs have the name"):
+        job.read_text(tmp_path / "in").write_text(tmp_path / "out")
+    with pytest.raises(sm.UsageError, match="mode is 'error' or 'overwrite'"):
+        sm.Pipeline().read_text("x").write_text("y", mode="append")  # type: ignore[arg-type]
+
+
+def test_records_of_an_iterator(tmp_path: Path, draw: random.Random) -> None:
+    records = sales(draw, 5000)
+    table = sm.Pipeline().from_iter(records, TYPES)
+    # A list is read as often as it is asked for.
+    assert table.head(2) == records[:2]
+    assert table.collect(memory="128 MiB") == records
+    rows = (tuple(record.values()) for record in records)
+    job = sm.Pipeline()
+    counts = job.from_iter(rows, TYPES).group_by("paid").agg(n=sm.count(), most=sm.max("count")).sort("paid")
+    wanted = [
+        {
+            "paid": paid,
+            "n": sum(one["paid"] is paid for one in records),
+            "most": max(one["count"] for one in records if one["paid"] is paid),
+        }
+        for paid in (False, True)
+    ]
+    assert counts.collect(memory="128 MiB") == wanted
+    counts.write_csv(tmp_path / "out")
+    with pytest.raises(sm.UsageError, match="an iterator can be read once"):
+        job.run(memory="128 MiB")
+    assert sm.Pipeline().from_iter(iter(["b", "a"]), {"x": str}).sort("x").collect() == [{"x": "a"}, {"x": "b"}]
+
+
+def test_an_iterator_is_never_far_ahead(tmp_path: Path) -> None:
+    """More than memory passes, and what it raises in the end leaves nothing."""
+    asked = 0
+
+    def endless() -> Iterator[tuple[int, bytes]]:
+        nonlocal asked
+        while True:
+            asked += 1
+            yield asked, b"x" * 1000
+
+    def stop_at(record: dict[str, Any]) -> bool:
+        if record["number"] == 60_000:
+            raise ValueError("that is enough")
+        return True
+
+    columns: dict[str, Any] = {"number": int, "text": bytes}
+    job = sm.Pipeline()
+    job.from_iter(endless(), columns).filter(stop_at).sort("text").write_csv(tmp_path / "out")
+    with pytest.raises(sm.FunctionError, match="that is enough"):
+        job.run(memory="128 MiB", temp=tmp_path)
+    assert 60_000 <= asked < 200_000
+    assert list(tmp_path.iterdir()) == []
+
+    def failing() -> Iterator[dict[str, Any]]:
+        yield {"number": 1, "text": b""}
+        raise OSError("the line is dead")
+
+    for made, told in [
+        (failing(), "record 2: OSError: the line is dead"),
+        ([(1,)], "record 1: TypeError: it has 1 values where 2 are expected"),
+        ([(1, b""), ("x", b"")], "record 2: TypeError: column number is of type i64"),
+        ([{"number": 1}], "record 1: KeyError: .it has no \"text\""),
+        (5, "'int' object is not iterable"),
+    ]:
+        with pytest.raises(sm.FunctionError, match=told) as raised:
+            sm.Pipeline().from_iter(made, columns).collect(memory="128 MiB", temp=tmp_path)  # type: ignore[arg-type]
+        assert raised.value.__cause__ is not None
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_at_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.txt").write_text("".join(f"{number}\tx{'y' * number}\n" for number in range(50)))
+    job = sm.Pipeline()
+    columns: dict[str, Any] = {"n": int, "text": str}
+    table = job.read_text(tmp_path / "in.txt").flat_map(sm.fields("line", "\t", columns))
+    table.show(2)
+    assert capsys.readouterr().out == "n  text\n-  ----\n0  x\n1  xy\n...\n"
+    last = table.filter(lambda record: record["n"] > 47)
+    last.show()
+    assert capsys.readouterr().out.endswith(f"48  x{'y' * 36}...\n49  x{'y' * 36}...\n")
+    table.top(1, "n").show()
+    assert capsys.readouterr().out.splitlines()[2].startswith("49  xyyy")
+    sizes = [len(batch) for batch in table.iter_batches(20, memory="128 MiB", temp=tmp_path)]
+    assert sizes == [20, 20, 10]
+    some = table.iter_batches(20, memory="128 MiB", temp=tmp_path)
+    assert next(some)[0] == {"n": 0, "text": "x"}
+    del some
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+    assert table.head(0) == []
+    with pytest.raises(sm.FunctionError) as raised:
+        table.filter(lambda record: record["none"]).head()
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("a,a,b\n1,2,3\n")
+    job = sm.Pipeline()
+    with pytest.raises(sm.UsageError, match="two columns have one name: a, a, b"):
+        job.read_csv(tmp_path / "in.csv")
+    with pytest.raises(sm.UsageError, match="there is no column c, only a, a, b"):
+        job.read_csv(tmp_path / "in.csv", types={"c": int})
+    with pytest.raises(sm.UsageError, match="without a header"):
+        job.read_csv(tmp_path / "in.csv", header=False)
+    with pytest.raises(sm.UsageError, match="types already"):
+        job.read_csv(tmp_path / "in.csv", {"b": int}, types={"b": int})
+    with pytest.raises(ValueError, match="a delimiter is one byte"):
+        job.read_csv(tmp_path / "in.csv", {"b": int}, delimiter="::")
+    assert job.read_csv(tmp_path / "in.csv", {"b": int}).collect() == [{"b": 3}]
+    with pytest.raises(sm.UsageError, match="there is no column"):
+        job.read_csv(tmp_path / "in.csv", {"c": int}).head()
+    with pytest.raises(sm.InputError):
+        job.read_csv(tmp_path / "none.csv")
+    with pytest.raises(sm.UsageError, match="2 columns are called"):
+        job.read_csv(tmp_path / "in.csv", {"a": int}).head()
