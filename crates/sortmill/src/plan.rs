@@ -645,7 +645,8 @@ impl Sorting {
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
         let takes_parts = order.key_from().is_some() && !job.wants_whole_records();
         let share = if takes_parts { limit / 2 } else { limit / 64 };
-        let mapped = match job.map_makes_pairs {
+        // Lines that are counted become pairs as long as they are.
+        let mapped = match job.map_ends_in_pieces {
             true => (reading.mapped_bytes_max / 2).saturating_sub(KV_HEADER_BYTES),
             false => usize::MAX,
         };

@@ -324,8 +324,9 @@ impl Table {
         let mut before = Vec::new();
         for node in &self.nodes {
             match &node.kind {
+                // Which records are drawn follows from where in the inputs they lie.
+                NodeKind::Step(Step::Sample(_)) | NodeKind::Shuffle(_) => return Ok(None),
                 NodeKind::Step(step) => before.push(step.clone()),
-                NodeKind::Shuffle(_) => return Ok(None),
             }
         }
         let mut job = Job::new(Vec::new(), Output::Stdout, Format::Kv);
