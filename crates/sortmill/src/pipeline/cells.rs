@@ -147,6 +147,12 @@ impl Cells {
     }
 
     fn find_separated(&mut self, separated: Separated, wanted: &[Option<usize>], line: &[u8]) {
+        // Most records have none, and nothing is looked for in their values.
+        let has_one = |quote: &u8| memchr::memchr(*quote, line).is_some();
+        let separated = Separated {
+            quote: separated.quote.filter(has_one),
+            ..separated
+        };
         for (value, wanted) in separated.values(line).zip(wanted) {
             let Some(column) = *wanted else { continue };
             let has_quote = |quote| memchr::memchr(quote, value).is_some();

@@ -189,7 +189,7 @@ fn json_lines_in_any_shape() {
         let mut members = [
             format!("\"name\" : {name}"),
             format!("\"whole\":{whole}"),
-            format!("\"n\\u0061me2\":{{\"name\":[1,{{}}]}}"),
+            "\"n\\u0061me2\":{\"name\":[1,{}]}".to_owned(),
             format!("\"float\": {float:e}"),
         ];
         for at in (1..members.len()).rev() {
