@@ -1,15 +1,15 @@
-"""Times programs on the pipelines of the Python package, beside DuckDB and Polars or against the disk: `make bench-programs`.
+"""Times programs on Python's pipelines, beside DuckDB and Polars or against the disk: `make bench-programs`.
 
     python3 bench/programs.py                         all cases (10 GB and less, three rounds: two hours, 40 GB of disk)
     python3 bench/programs.py --scale 0.02 --cases "word count;distinct" --rounds 1
     python3 bench/programs.py --write                 docs/measuring.md's table, from bench/runs/ alone
     python3 bench/programs.py --check                 fails where it differs
 
-Each round runs a case with each program, one after the other, as in measure.py: from a cold page cache to a synced output, all
-with the same memory and as many threads as there are cores. Ours is bench/our_programs.py, Python text included, of the package
-that is built into .venv. Outputs are compared: as they are, or where no order was asked for, in the order of their lines. Before
-each case the disk's rates are taken, for the floor F (floor.py). A line for each run goes to
-bench/runs/<date>-<commit>-programs.csv.
+Each round runs a case with each program, one after the other, as in measure.py: from a cold page cache to a synced
+output, all with the same memory and as many threads as there are cores. Ours is bench/our_programs.py, Python text
+included, of the package that is built into .venv. Outputs are compared: as they are, or where no order was asked for,
+in the order of their lines. Before each case the disk's rates are taken, for the floor F (floor.py). A line for each
+run goes to bench/runs/<date>-<commit>-programs.csv.
 """
 
 import argparse
@@ -33,7 +33,6 @@ from results import REDUCED_RUNS, RUNS
 from shell import GIB, ROOT, SORTMILL, command, fail, gb, say
 
 GEN = f"'{SORTMILL}' gen"
-HOT = """{ if (NR % 10 < 3) $2 = "hot"; print }"""
 # How an input of {bytes} bytes is made as {path}.
 DATA = {
     "text": GEN + " text --bytes {bytes} '{path}'",
@@ -41,7 +40,8 @@ DATA = {
     "records": GEN + " records --ascii {records} '{path}'",
     "edges": GEN + " graph --bytes {bytes} '{path}'",
     # Three of ten records under one key; the others as they were.
-    "hot edges": GEN + " graph --bytes {bytes} - | LC_ALL=C awk 'BEGIN { FS = OFS = \"\\t\" } " + HOT.replace("{", "{{").replace("}", "}}") + "' > '{path}'",
+    "hot edges": GEN + " graph --bytes {bytes} - | LC_ALL=C awk -F'\\t' -v OFS='\\t' "
+                       "'{{ if (NR % 10 < 3) $2 = \"hot\"; print }}' > '{path}'",
 }
 
 
@@ -125,7 +125,8 @@ class Runs:
     def run(self, case, name, path):
         """The row of one run, and what tells its output from another, or nothing where it failed."""
         asked = self.asked
-        memory, output, temp = max(int(case.memory * asked.scale), 256 << 20), asked.folder / "out", asked.folder / "temp"
+        memory = max(int(case.memory * asked.scale), 256 << 20)
+        output, temp = asked.folder / "out", asked.folder / "temp"
         temp.mkdir()
         drop_caches()
         warm_memory(memory + GIB)
@@ -170,7 +171,8 @@ def told(output, case):
     """A hash of what came out: of a shuffle its bytes but for how lines end, elsewhere its lines, sorted if they may be."""
     if case.program == "shuffle":
         with open(output, "rb") as file:
-            counts = [(part.count(b"\n"), len(part) - part.count(b"\\r")) for part in iter(lambda: file.read(1 << 24), b"")]
+            parts = iter(lambda: file.read(1 << 24), b"")
+            counts = [(part.count(b"\n"), len(part) - part.count(b"\r")) for part in parts]
         return tuple(map(sum, zip(*counts)))
     path = output
     if not case.is_ordered:
@@ -184,9 +186,10 @@ def told(output, case):
 
 
 def version(module, name):
-    done = subprocess.run([VENV_PYTHON, "-c", f"import {module}; print({module}.{name})"], capture_output=True, text=True)
+    script = f"import {module}; print({module}.{name})"
+    done = subprocess.run([VENV_PYTHON, "-c", script], capture_output=True, text=True)
     if done.returncode != 0:
-        fail(f"{module} is not in .venv: make test-python builds it, or .venv/bin/maturin develop --release\n{done.stderr[-300:]}")
+        fail(f"{module} is not in .venv; `make bench-programs` builds it first\n{done.stderr[-300:]}")
     return done.stdout.strip()
 
 

@@ -1,9 +1,9 @@
-"""What bench/runs/ says of programs on pipelines, as Markdown, and docs/measuring.md's block of it: writes it, or fails where it
-differs.
+"""What bench/runs/ says of programs on pipelines, as Markdown, and docs/measuring.md's block of it: writes it, or fails
+where it differs.
 
 Times are the median of the rounds with the least and the most; ratios are taken within one round. The floor is F(D, M) of
-floor.py for what was brought together (D on its way in, what of that does not fit M out and in again, the output out), without
-a CPU budget: the disk alone.
+floor.py for what was brought together (D on its way in, what of that does not fit M out and in again, the output out),
+without a CPU budget: the disk alone.
 """
 
 import csv
@@ -66,8 +66,9 @@ def tables(rows):
     for case in dict.fromkeys(row["case"] for row in rows):
         ours = of(rows, case, OURS)
         one = next(iter(ours.values()))
-        others = {name: of(rows, case, name) for name in dict.fromkeys(row["program"] for row in rows if row["case"] == case)}
-        shown = ", ".join(f"{name} {walls(found)}" if found else f"{name} failed" for name, found in others.items() if name != OURS)
+        names = dict.fromkeys(row["program"] for row in rows if row["case"] == case)
+        others = {name: of(rows, case, name) for name in names if name != OURS}
+        shown = ", ".join(f"{name} {walls(found)}" if found else f"{name} failed" for name, found in others.items())
         musts = verdicts(rows, case, ours, others)
         lines.append(in_cells([
             case, f"{one['bytes'] / 1e9:.2g}", f"{one['memory_bytes'] / GIB:.2g}", walls(ours),
@@ -121,7 +122,8 @@ def walls(found):
 
 def provenance(path, rows):
     row = rows[0]
-    versions = ", ".join(f"{program} {number}" for program, number in sorted({(row["program"], row["version"]) for row in rows}))
+    pairs = sorted({(row["program"], row["version"]) for row in rows})
+    versions = ", ".join(f"{program} {number}" for program, number in pairs)
     return (f"`bench/runs/{path.name}`: {max(row['round'] for row in rows)} rounds, median (least - most); {versions};\n"
             f"{row['date']}, commit {row['commit']}, {row['cpu']}, {row['cores']} cores, "
             f"{row['memory_total_bytes'] / GIB:.1f} GiB, Linux {row['kernel']}, {row['file_system']}")
