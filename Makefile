@@ -7,7 +7,7 @@ SORTMILL := target/release/sortmill
 TEST_FEATURES := --features sortmill/tamper
 
 # What builds and tests the Python package.
-PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15'
+PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'cloudpickle>=3' pyarrow numpy pandas polars duckdb
 
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local

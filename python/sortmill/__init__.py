@@ -4,7 +4,8 @@
 """
 
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SpaceError, UsageError
-from ._pipeline import Groups, Pipeline, Table
+from ._functions import Counter, counter
+from ._pipeline import ArrowResult, Groups, Pipeline, Table
 from ._report import Report
 from ._sort import sort
 from ._sortmill import __version__
@@ -25,6 +26,8 @@ from ._verbs import (
 
 __all__ = [
     "Aggregate",
+    "ArrowResult",
+    "Counter",
     "Error",
     "FunctionError",
     "Groups",
@@ -38,6 +41,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "count",
+    "counter",
     "fields",
     "first",
     "max",

@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ._drawn import drawn
+
 
 class Report:
     """The report of a job: `print` it, or read it as data (docs/report.md has every field)."""
 
-    def __init__(self, text: str, summary: str) -> None:
+    def __init__(self, text: str, summary: str, did: str = "{}") -> None:
         self._text = text
+        done: dict[str, Any] = json.loads(did)
+        self.functions: list[dict[str, Any]] = done.get("functions", [])
+        """What each function of yours did: `verb`, `name`, `calls`, `records_in`, `records_out`, `busy_ns`."""
+        self.counters: dict[str, int] = done.get("counters", {})
+        """What functions counted (`sortmill.counter`)."""
+        self.processes: dict[str, Any] = done.get("processes", {"count": 0})
+        """The processes that functions ran in: `count`, 0 for this one, `started`, `died`, `resident_bytes_peak`."""
         self.summary: str = summary
         """A few lines for people."""
         data: dict[str, Any] = json.loads(text)
@@ -34,7 +43,40 @@ class Report:
         return self._text
 
     def __str__(self) -> str:
-        return self.summary.rstrip("\n")
+        return self.summary.rstrip("\n") + self._functions_in_words()
+
+    def _functions_in_words(self) -> str:
+        if not self.functions:
+            return ""
+        count = self.processes["count"]
+        where = f"in {count} processes" if count else "in this process, one at a time"
+        lines = [f"functions of Python, {where}"]
+        for one in self.functions:
+            seconds = one["busy_ns"] / 1e9
+            lines.append(
+                f"  {one['verb']} {one['name']}: {one['records_in']} records in, {one['records_out']} out, "
+                f"{one['calls']} batches, {seconds:.1f} s"
+            )
+        for name, sum_of in self.counters.items():
+            lines.append(f"  counted {name}: {sum_of}")
+        if count:
+            peak = self.processes["resident_bytes_peak"] / 2**20
+            lines.append(f"  each process had at most {peak:.1f} MiB in use; {self.processes['died']} died")
+        share = self.function_share
+        if share > 0.5:
+            lines.append(f"  they are what the pipeline waited for: they worked {share:.0%} of the time")
+        return "\n" + "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return drawn(str(self), self.phases)
+
+    @property
+    def function_share(self) -> float:
+        """What part of the time, from 0 to 1, functions of yours worked in each of their processes."""
+        busy_ns = sum(int(one["busy_ns"]) for one in self.functions)
+        wall_ns = sum(int(phase["report"]["wall_ns"]) for phase in self.phases)
+        count: int = self.processes["count"]
+        return min(1.0, busy_ns / max(1, wall_ns * max(1, count)))
 
     def __repr__(self) -> str:
         return f"<sortmill.Report: {self.records_in} records in, {self.records_out} out>"

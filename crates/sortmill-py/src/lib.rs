@@ -1,12 +1,21 @@
 //! Sortmill for Python, the thin part: `sortmill._sortmill`. Its public face is `python/sortmill`.
 //!
 //! In come plain values, out go plain values, tables and exceptions. Nothing is computed here. While the engine works, the
-//! interpreter is free, and signals are looked for many times a second (`work.rs`); functions of the user's take it for
-//! each record (`function.rs`).
+//! interpreter is free, and signals are looked for many times a second (`work.rs`). Functions of the user's get batches
+//! (`batched.rs`, as Arrow's columns by `arrow.rs`), in this process or in a pool of others (`pool.rs`, which speaks by
+//! `wire.rs` with `serve.rs`); those of groups, records (`function.rs`).
 
+mod arrow;
+mod batched;
 mod errors;
 mod function;
+mod pool;
+mod rows;
+mod running;
+mod runs;
+mod serve;
 mod table;
+mod wire;
 mod work;
 
 use std::ffi::OsString;
@@ -81,6 +90,10 @@ fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::Table>()?;
     module.add_class::<table::Job>()?;
     module.add_function(wrap_pyfunction!(table::read_text, module)?)?;
+    module.add_class::<arrow::Batch>()?;
+    module.add_class::<rows::Rows>()?;
+    module.add_function(wrap_pyfunction!(rows::from_arrow, module)?)?;
+    module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
     module.add_function(wrap_pyfunction!(run_command, module)?)?;
     module.add_function(wrap_pyfunction!(sort, module)?)?;
     module.add_function(wrap_pyfunction!(expand, module)?)?;

@@ -1,24 +1,34 @@
 //! Tables and jobs, as Python's own classes hold them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sortmill::io::sync::Arc;
-use sortmill::job::Around;
-use sortmill::pipeline::{self, Aggregate, Column, Form, Parts, Pipeline, Settings, Type};
+use sortmill::pipeline::{
+    self, Aggregate, BatchFn, Column, Command, Form, MakeBatchFn, Parts, Pipeline, Type,
+};
 
+use crate::batched::{Definition, Here, Kind};
 use crate::errors::raised;
 use crate::function::Function;
-use crate::host;
-use crate::work::{Raised, work};
+use crate::pool::Pooled;
+use crate::rows::{Rows, Source};
+use crate::running::Running;
+use crate::runs::{Asked, Runs, Told};
+use crate::work::Raised;
 
 /// A table that is still to be made.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Table {
     table: pipeline::Table,
-    raised: Raised,
+    running: Arc<Running>,
+    /// The functions of Python's on the way to it, but those of groups.
+    functions: Vec<Arc<Definition>>,
     calls: Calls,
+    /// What its records come from, if that is no file.
+    source: Option<Arc<Source>>,
 }
 
 /// Where a table calls functions of Python's.
@@ -35,8 +45,10 @@ struct Calls {
 pub fn read_text(patterns: Vec<String>, skip_header: u64) -> Table {
     Table {
         table: pipeline::read_text(patterns, skip_header),
-        raised: Raised::default(),
+        running: Arc::default(),
+        functions: Vec::new(),
         calls: Calls::default(),
+        source: None,
     }
 }
 
@@ -65,7 +77,7 @@ fn kind(name: &str) -> PyResult<Type> {
     found.ok_or_else(|| PyValueError::new_err(format!("there is no type {name:?}")))
 }
 
-fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
+pub fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
     let column = |(name, of): (String, String)| Ok(Column::new(name, kind(&of)?));
     columns.into_iter().map(column).collect()
 }
@@ -78,9 +90,34 @@ impl Table {
     ) -> PyResult<Self> {
         Ok(Self {
             table: made.map_err(|error| raised(py, &error))?,
-            raised: Raised::clone(&self.raised),
+            running: Arc::clone(&self.running),
+            functions: self.functions.clone(),
             calls: self.calls,
+            source: self.source.clone(),
         })
+    }
+
+    /// The records of a source.
+    pub fn of_rows(columns: Vec<Column>, source: Source) -> Self {
+        let running: Arc<Running> = Arc::default();
+        let told = Arc::clone(&running);
+        Self {
+            table: pipeline::read_rows(columns, Arc::new(move || told.pipe())),
+            running,
+            functions: Vec::new(),
+            calls: Calls::default(),
+            source: Some(Arc::new(source)),
+        }
+    }
+
+    /// How it is run.
+    fn runs(&self) -> Runs {
+        Runs {
+            running: Arc::clone(&self.running),
+            functions: self.functions.clone(),
+            in_front: self.calls.in_front,
+            source: self.source.clone(),
+        }
     }
 
     /// The table behind a function of Python's.
@@ -120,7 +157,7 @@ impl Table {
         let function = Function {
             function,
             columns: columns.to_vec(),
-            raised: Raised::clone(&self.raised),
+            raised: Raised::clone(&self.running.raised),
         };
         (names, function)
     }
@@ -172,24 +209,61 @@ impl Table {
         self.next(py, self.table.flat_map(&parts))
     }
 
-    fn filter(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
-        let (names, function) = self.function(function);
-        let made = self.next(py, self.table.filter(&names, function.filter()));
-        made.map(Self::called)
-    }
-
-    fn each(
+    /// What a function makes of batches of records, or of one after the other: a `map`, `flat_map`, `filter` or
+    /// `map_batches`; of so many at once, whether it is pure, and for how many seconds it may work on them.
+    fn call(
         &self,
         py: Python<'_>,
+        kind: &str,
         function: Py<PyAny>,
-        made: Vec<(String, String)>,
-        many: bool,
+        made: Option<Vec<(String, String)>>,
+        how: (usize, bool, Option<f64>),
     ) -> PyResult<Self> {
-        let (names, function) = self.function(function);
-        let made = columns(made)?;
-        let function = function.each(made.clone(), many);
-        let made = self.next(py, self.table.each(&names, made, function));
-        made.map(Self::called)
+        let (batch_size, pure, timeout_s) = how;
+        let kind = Kind::of(kind)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no verb {kind:?}")))?;
+        let of = self.table.columns().to_vec();
+        let made = made.map_or_else(|| Ok(of.clone()), columns)?;
+        let mut definition = Definition::new(py, kind, function, of.clone(), made.clone())?;
+        definition.is_pure = pure;
+        definition.timeout = timeout_s.map(Duration::from_secs_f64);
+        let definition = Arc::new(definition);
+        let (number, running) = (self.functions.len(), Arc::clone(&self.running));
+        let called = Arc::clone(&definition);
+        let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
+            match running.pool() {
+                None => Box::new(Here::new(&called, &running, number)),
+                Some(pool) => Box::new(Pooled::new(&called, number, &running, &pool)),
+            }
+        });
+        let name = format!("{} {}, of Python", kind.name(), definition.name);
+        let names: Vec<&str> = of.iter().map(|column| &*column.name).collect();
+        let table = self.table.batches(&name, &names, made, batch_size, make);
+        let mut table = self.next(py, table)?.called();
+        table.functions.push(definition);
+        Ok(table)
+    }
+
+    /// What a program makes of the lines of a column.
+    fn command(
+        &self,
+        py: Python<'_>,
+        words: Vec<std::ffi::OsString>,
+        column: &str,
+        made: &str,
+        batch_size: usize,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Self> {
+        let running = Arc::clone(&self.running);
+        let command = Command {
+            words,
+            timeout: timeout_s.map(Duration::from_secs_f64),
+            is_stopped: Arc::new(move || running.is_stopped()),
+        };
+        self.next(
+            py,
+            self.table.map_command(column, command, made, batch_size),
+        )
     }
 
     fn select(&self, py: Python<'_>, columns: Names) -> PyResult<Self> {
@@ -248,6 +322,15 @@ impl Table {
         self.next(py, reduced).map(Self::brought)
     }
 
+    /// Runs the pipeline up to this table. Answers what [`Job::run`] does, and the records.
+    fn hold(&self, py: Python<'_>, asked: Asked) -> PyResult<(Told, Rows)> {
+        let columns = self.table.columns();
+        self.runs().run(py, &asked, |settings, host, stop| {
+            let open = |path: &Path| Rows::open(path, columns.to_vec());
+            self.table.hold(settings, host, stop, open)
+        })
+    }
+
     /// What writes the table to a file, as `text`, `csv`, `csv without header` or `jsonl`.
     fn write(&self, py: Python<'_>, path: PathBuf, form: &str) -> PyResult<Job> {
         let form = match form {
@@ -260,8 +343,7 @@ impl Table {
         let pipeline = self.table.write(path, form);
         Ok(Job {
             pipeline: pipeline.map_err(|error| raised(py, &error))?,
-            raised: Raised::clone(&self.raised),
-            in_front: self.calls.in_front,
+            runs: self.runs(),
         })
     }
 }
@@ -270,58 +352,21 @@ impl Table {
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Job {
     pipeline: Pipeline,
-    raised: Raised,
-    /// Functions of Python's map records.
-    in_front: bool,
-}
-
-impl Job {
-    fn settings(
-        &self,
-        memory_bytes: Option<u64>,
-        temps: Vec<PathBuf>,
-        threads: Option<usize>,
-    ) -> Settings {
-        // The interpreter is taken once for many records: threads that take turns at each wait more than they work.
-        let taken: Around = Arc::new(|work| Python::attach(|_| work()));
-        Settings {
-            memory_bytes,
-            temps,
-            threads,
-            around: self.in_front.then_some(taken),
-            ..Settings::default()
-        }
-    }
+    runs: Runs,
 }
 
 #[pymethods]
 impl Job {
     /// What would be done.
-    fn explain(
-        &self,
-        py: Python<'_>,
-        memory_bytes: Option<u64>,
-        temps: Vec<PathBuf>,
-        threads: Option<usize>,
-    ) -> PyResult<String> {
-        let settings = self.settings(memory_bytes, temps, threads);
-        work(py, &self.raised, |_| {
-            self.pipeline.explain(&settings, &host()?)
-        })
+    fn explain(&self, py: Python<'_>, asked: Asked) -> PyResult<String> {
+        self.runs.explain(py, &asked, &self.pipeline)
     }
 
-    /// Does it. Answers the report as JSON, and as a few lines.
-    fn run(
-        &self,
-        py: Python<'_>,
-        memory_bytes: Option<u64>,
-        temps: Vec<PathBuf>,
-        threads: Option<usize>,
-    ) -> PyResult<(String, String)> {
-        let settings = self.settings(memory_bytes, temps, threads);
-        let report = work(py, &self.raised, |stop| {
-            self.pipeline.run(&settings, &host()?, stop)
-        })?;
-        Ok((report.to_json(), report.summary()))
+    /// Does it. Answers the report as JSON, as a few lines, and what functions did, as JSON.
+    fn run(&self, py: Python<'_>, asked: Asked) -> PyResult<Told> {
+        let ran = self.runs.run(py, &asked, |settings, host, stop| {
+            Ok((self.pipeline.run(settings, host, stop)?, ()))
+        });
+        Ok(ran?.0)
     }
 }

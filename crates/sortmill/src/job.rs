@@ -127,7 +127,7 @@ pub enum Disorder {
 
 /// A function of records, one after the other, and `None` after the last that its worker gets, again and again until it
 /// adds nothing to that; it puts any number of records of any size into `Records`. It may keep state between calls, of
-/// which records a worker gets nobody knows before.
+/// which records a worker gets nobody knows before. [`Records::pause`] says why it is called without a record.
 pub type Mapper = Box<dyn FnMut(Option<&[u8]>, &mut Records) + Send>;
 
 /// Makes the mapper of one worker, which may keep as much state as it is told, in bytes ([`Job::map_keeps_state`]).
@@ -227,6 +227,10 @@ pub struct Job {
     pub map_makes_pairs: bool,
     /// It keeps state between records: a share of the memory is set apart for that.
     pub map_keeps_state: bool,
+    /// It gathers records, of one chunk at a time, and holds at most about so many bytes of them and of what it makes of
+    /// them: after the last record of a chunk it is called without one ([`crate::batch::Pause::Chunk`]). 0 for one that
+    /// gathers none.
+    pub map_gathers_bytes: u64,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
     /// What it makes are no records but bytes of any form; these come before all of them, and lines that are no records
@@ -315,6 +319,7 @@ impl Job {
             map_around: None,
             map_makes_pairs: false,
             map_keeps_state: false,
+            map_gathers_bytes: 0,
             reduce: None,
             reduce_makes_bytes: None,
             expects: None,
@@ -360,7 +365,10 @@ impl Job {
     /// [`ErrorKind::Usage`].
     pub fn check_functions(&self) -> Result<()> {
         let wrong = |cause: &str| Err(Error::new(ErrorKind::Usage, "planning the job", cause));
-        let says_how = self.map_makes_pairs || self.map_keeps_state || self.map_around.is_some();
+        let says_how = self.map_makes_pairs
+            || self.map_keeps_state
+            || self.map_around.is_some()
+            || self.map_gathers_bytes > 0;
         if says_how && self.map.is_none() {
             return wrong("it says how a map function works, and has none");
         }

@@ -9,6 +9,7 @@
 //! lies between them is in a job's folder for temporary files and goes as that does, on success, on errors and with the
 //! next job after a kill.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -17,15 +18,16 @@ use sortmill_io::codec::Codec;
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::AtomicU64;
 
-use super::column::{Column, Value};
+use super::column::{Column, Type, Value};
 use super::shuffle::{Drain, Feed, Shuffle};
-use super::verbs::{Step, Steps};
+use super::verbs::{Going, Step, Steps};
 use super::write::Form;
-use super::{Node, NodeKind, Pipeline, Settings, paths};
+use super::{Node, NodeKind, Pipeline, Settings, gather, held, paths};
+use crate::batch::Pause;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Compress, Input, Job, MapFn, Output, ReduceFn};
-use crate::order::Format;
+use crate::order::{Format, KV_HEADER_BYTES};
 use crate::queue::Stop;
 use crate::report::{Report, plan_lines};
 use crate::run;
@@ -111,6 +113,7 @@ impl Pipeline {
         let mut told = String::new();
         for (number, phase) in phases.iter().enumerate() {
             let from = match number {
+                0 if self.table.inputs.rows.is_some() => "a stream of records".to_owned(),
                 0 => self.table.inputs.patterns.join(", "),
                 _ => "what the phase before made".to_owned(),
             };
@@ -144,9 +147,7 @@ impl Pipeline {
         };
         let temp;
         if phases.len() > 1 {
-            let last = self.job(&phases, 0, settings, os, &means)?;
-            let base = run::folders(&last, os)?.temps.into_iter().next();
-            let base = base.unwrap_or_else(|| PathBuf::from("."));
+            let base = self.temp_base(settings, os)?;
             crate::temp::clean_up(os, &base);
             temp = Temp::new(os, &base, os.random(), None, 0);
             temp.make()?;
@@ -158,6 +159,8 @@ impl Pipeline {
             means.stop = Some(stop.clone());
             let mut job = self.job(&phases, at, settings, os, &means)?;
             let before = report.phases.last().map(|before| &before.report);
+            let watched = settings.watched.as_ref();
+            job.progress = watched.map(|watched| watched.begin(&phase.name, at, phases.len()));
             job.expects = before.map(|before| before.fingerprints.written);
             let done = run::sort(&job, os, stop)?;
             if at > 0 {
@@ -170,6 +173,23 @@ impl Pipeline {
             });
         }
         Ok(report)
+    }
+
+    /// A job that has its output and temporary files where the pipeline has them.
+    pub(super) fn folders_of(&self, settings: &Settings, os: &dyn Os) -> Result<Job> {
+        self.job(&self.phases(), 0, settings, os, &Means::default())
+    }
+
+    /// The types of the records of the input, where they are no lines.
+    fn given(&self, are_rows: bool) -> Option<Vec<Type>> {
+        are_rows.then(|| {
+            self.table
+                .inputs
+                .columns
+                .iter()
+                .map(|column| column.kind)
+                .collect()
+        })
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -226,8 +246,10 @@ impl Pipeline {
             let folder = means.between.clone().unwrap_or_default();
             folder.join(BETWEEN[at % BETWEEN.len()])
         };
-        let inputs = match at {
-            0 => paths::expand(os, &self.table.inputs.patterns)?,
+        let rows = self.table.inputs.rows.as_ref().filter(|_| at == 0);
+        let inputs = match (at, rows) {
+            (0, Some(path)) => vec![path()],
+            (0, None) => paths::expand(os, &self.table.inputs.patterns)?,
             _ => vec![between(at - 1)],
         };
         let output = match next {
@@ -235,15 +257,19 @@ impl Pipeline {
             Some(_) => between(at),
         };
         let inputs = inputs.into_iter().map(Input::Path).collect();
-        let format = if at == 0 { Format::Lines } else { Format::Kv };
+        let is_text = at == 0 && rows.is_none();
+        let format = if is_text { Format::Lines } else { Format::Kv };
         let mut job = Job::new(inputs, Output::Path(output), format);
         if at == 0 {
-            job.decompress = true;
+            job.decompress = is_text;
             job.header_lines = self.table.inputs.skip_header;
-            job.map = Some(mapper(phase));
+            job.map = Some(mapper(phase, self.given(rows.is_some())));
             job.map_around.clone_from(&settings.around);
             job.map_makes_pairs = true;
             job.map_keeps_state = phase.shuffle.combines();
+            let takes_batches = |step: &&Step| matches!(step, Step::Batches(_));
+            let batching = phase.before.iter().filter(takes_batches).count();
+            job.map_gathers_bytes = batching as u64 * gather::HELD_BYTES;
         }
         job.reduce = Some(reducer(phase, next, self, means.stop.as_ref()));
         // Between phases nothing comes first, not even the header of the text.
@@ -289,24 +315,51 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
 }
 
 /// Lines become records, go through the steps and are fed to the shuffle.
-fn mapper(phase: &Phase) -> MapFn {
+fn mapper(phase: &Phase, given: Option<Vec<Type>>) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
     Arc::new(move |state_bytes| {
+        let given = given.clone();
         let mut steps = Steps::new(&before);
         let mut feed = Feed::new(&shuffle, state_bytes);
         Box::new(move |line, made| {
-            let mut pairs = |key: &[u8], value: &[u8]| made.push_pair(key, value);
-            let Some(line) = line else {
-                return feed.end(&mut pairs);
+            let (is_full, blamed) = (Cell::new(false), Cell::new(None));
+            let going = Going {
+                place: made.at() as u32,
+                is_sample: made.is_sample(),
+                is_full: &|| is_full.get(),
+                blamed: &blamed,
             };
-            let line = line.strip_suffix(b"\n").unwrap_or(line);
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let done = steps.go(&[Value::Bytes(line)], &mut |record| {
+            let pause = made.pause();
+            let mut pairs = |key: &[u8], value: &[u8]| {
+                made.push_pair(key, value);
+                is_full.set(made.is_full());
+            };
+            let mut sink = |record: &[Value<'_>]| {
                 feed.add(record, &mut pairs);
                 Ok(())
-            });
-            if let Err(error) = done {
-                made.refuse(error);
+            };
+            let done = match (line, &given) {
+                (Some(pair), Some(kinds)) => {
+                    let row = pair.get(KV_HEADER_BYTES..).unwrap_or_default();
+                    held::read_row(kinds, row, |record| steps.go(going, record, &mut sink))
+                }
+                (Some(line), None) => {
+                    let line = line.strip_suffix(b"\n").unwrap_or(line);
+                    let line = line.strip_suffix(b"\r").unwrap_or(line);
+                    steps.go(going, &[Value::Bytes(line)], &mut sink)
+                }
+                (None, _) => steps.pause(pause, going, &mut sink),
+            };
+            if line.is_none() && pause == Pause::End && done.is_ok() && !steps.is_held() {
+                feed.end(&mut pairs);
+            }
+            if steps.is_held() {
+                made.hold_back();
+            }
+            match (done, blamed.get()) {
+                (Ok(()), _) => {}
+                (Err(error), Some(place)) => made.refuse_at(error, place as usize),
+                (Err(error), None) => made.refuse(error),
             }
         })
     })
@@ -371,12 +424,23 @@ fn reducer(phase: &Phase, next: Option<&Phase>, of: &Pipeline, stop: Option<&Sto
             if has_failed {
                 return;
             }
-            let mut sink =
-                |record: &[Value<'_>]| steps.go(record, &mut |record| end.put(record, out));
-            let done = match pair {
+            let blamed = Cell::new(None);
+            // Whatever a partition makes goes out at once.
+            let going = Going {
+                place: 0,
+                is_sample: false,
+                is_full: &|| false,
+                blamed: &blamed,
+            };
+            let mut put = |record: &[Value<'_>]| end.put(record, out);
+            let mut sink = |record: &[Value<'_>]| steps.go(going, record, &mut put);
+            let mut done = match pair {
                 Some(pair) => drain.add(pair, &mut sink),
                 None => drain.end(&mut sink),
             };
+            if pair.is_none() && done.is_ok() {
+                done = steps.pause(Pause::End, going, &mut put);
+            }
             match (done, pair) {
                 (Ok(()), None) => end.end(out),
                 (Ok(()), Some(_)) => {}

@@ -16,12 +16,16 @@
 mod aggregate;
 mod column;
 mod combine;
+mod command;
 mod exact;
+mod gather;
 mod go;
+mod held;
 mod key;
 mod paths;
 mod shuffle;
 mod verbs;
+mod watched;
 mod write;
 
 use std::path::PathBuf;
@@ -30,16 +34,23 @@ use sortmill_io::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Around, Tuning};
+use gather::{Batches, Plain};
 use shuffle::Shuffle;
 use verbs::Step;
 
 pub use aggregate::{Aggregate, Owned, count, first, max, mean, min, sum};
 pub use column::{Column, Type, Value};
+pub use command::Command;
 pub use exact::ExactSum;
+pub use gather::{
+    BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Refused, RowSink, hand_over,
+};
 pub use go::{PhaseReport, PipelineReport};
+pub use held::{RowsPath, read_row, read_rows, write_row};
 pub use paths::expand;
 pub use shuffle::{GroupFn, MakeGroupFn};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, fields, ngrams, split, words};
+pub use watched::{PhaseNow, Watched};
 pub use write::Form;
 
 /// A table that is still to be made: where its records come from and what is done to them.
@@ -54,6 +65,9 @@ struct Inputs {
     /// Paths and patterns.
     patterns: Vec<String>,
     skip_header: u64,
+    /// The records are no lines but those of a stream, which has a path once a pipeline runs.
+    rows: Option<RowsPath>,
+    columns: Vec<Column>,
 }
 
 /// A verb, and what it is called.
@@ -79,6 +93,8 @@ pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_hea
         inputs: Arc::new(Inputs {
             patterns: patterns.into_iter().map(Into::into).collect(),
             skip_header,
+            rows: None,
+            columns: Vec::new(),
         }),
         columns: vec![Column::new("line", Type::String)],
         nodes: Vec::new(),
@@ -139,6 +155,58 @@ impl Table {
             function,
         };
         self.then("each".into(), NodeKind::Step(step), made)
+    }
+
+    /// What the function of a worker makes of batches of the values of `columns`, of the columns `made`. A batch has at most
+    /// `size` records, about [`BATCH_BYTES`], and none of two chunks of the input.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn batches(
+        &self,
+        name: &str,
+        columns: &[&str],
+        made: Vec<Column>,
+        size: usize,
+        make: MakeBatchFn,
+    ) -> Result<Self> {
+        let at = self.find_all(columns)?;
+        if size == 0 || made.is_empty() {
+            let cause = "a batch has at least one record, and one column comes out";
+            return Err(wrong(cause.to_owned()));
+        }
+        let step = Step::Batches(Batches {
+            kinds: at.iter().map(|&at| self.columns[at].kind).collect(),
+            at,
+            made: made.iter().map(|column| column.kind).collect(),
+            size,
+            make,
+        });
+        self.then(name.to_owned(), NodeKind::Step(step), made)
+    }
+
+    /// What `function` makes of batches of the values of `columns`, as [`Table::batches`] has them.
+    ///
+    /// # Errors
+    /// As [`Table::batches`].
+    pub fn map_batches(
+        &self,
+        columns: &[&str],
+        made: Vec<Column>,
+        size: usize,
+        function: impl Fn(&Gathered, Sink<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let function = Arc::new(function);
+        let made_kinds: Vec<Type> = made.iter().map(|column| column.kind).collect();
+        let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
+            Box::new(Plain {
+                function: Arc::clone(&function),
+                made: Gathered::new(&made_kinds),
+                made_kinds: made_kinds.clone(),
+                next: 0,
+            })
+        });
+        self.batches("batches", columns, made, size, make)
     }
 
     /// Only `columns`, in this order.
@@ -345,6 +413,8 @@ pub struct Settings {
     /// What is done around the functions that lie in front of the first verb that brings records together, once for
     /// many records; `None` is nothing.
     pub around: Option<Around>,
+    /// Where the pipeline tells how far it is.
+    pub watched: Option<Arc<Watched>>,
     /// Sizes that tests shrink.
     pub tuning: Tuning,
 }

@@ -3,9 +3,13 @@
 //! In comes a record, as a row of values; out go any number of records to whoever is next. Each worker has steps of its
 //! own, with their scratch space. Text is cut where it lies and copied only where letters change.
 
+use std::cell::Cell;
+
 use sortmill_io::sync::Arc;
 
 use super::column::{Column, Type, Value, row};
+use super::gather::{Batches, Batching};
+use crate::batch::Pause;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Takes one record after the other.
@@ -136,6 +140,20 @@ pub(super) enum Step {
         made: Vec<Type>,
         function: EachFn,
     },
+    Batches(Batches),
+}
+
+/// Where the record in hand comes from and where what becomes of it goes.
+#[derive(Clone, Copy)]
+pub(super) struct Going<'g> {
+    /// Where it begins in its slab.
+    pub place: u32,
+    /// It is only looked at.
+    pub is_sample: bool,
+    /// Whether functions of batches had better hold back what more they make.
+    pub is_full: &'g dyn Fn() -> bool,
+    /// Where the record begins that an error is about.
+    pub blamed: &'g Cell<Option<u32>>,
 }
 
 /// Steps with the scratch space of one worker.
@@ -147,31 +165,117 @@ pub(super) struct Steps {
 struct Scratch {
     text: Vec<u8>,
     starts: Vec<usize>,
+    batching: Option<Box<Batching>>,
 }
 
 impl Steps {
     pub fn new(steps: &[Step]) -> Self {
-        let with_scratch = |step: &Step| (step.clone(), Scratch::default());
+        let with_scratch = |step: &Step| {
+            let mut scratch = Scratch::default();
+            if let Step::Batches(batches) = step {
+                scratch.batching = Some(Box::new(Batching::new(batches)));
+            }
+            (step.clone(), scratch)
+        };
         Self {
             steps: steps.iter().map(with_scratch).collect(),
         }
     }
 
-    /// Hands what becomes of `record` to `sink`.
-    pub fn go(&mut self, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
-        go(&mut self.steps, record, sink)
+    /// Hands what becomes of `record` to `sink`, as far as that is known already.
+    pub fn go(&mut self, going: Going<'_>, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
+        go(&mut self.steps, going, record, sink)
+    }
+
+    /// Hands on what functions of batches have held back, and, unless there is only `Room` for that, what they make of the
+    /// records gathered so far.
+    pub fn pause(&mut self, pause: Pause, going: Going<'_>, sink: Sink<'_>) -> Result<()> {
+        for at in (0..self.steps.len()).rev() {
+            drain(&mut self.steps[at..], going, sink)?;
+        }
+        for at in 0..self.steps.len() {
+            if pause == Pause::Room || self.is_held() {
+                break;
+            }
+            let Some(batching) = &mut self.steps[at].1.batching else {
+                continue;
+            };
+            call(batching, going)?;
+            drain(&mut self.steps[at..], going, sink)?;
+            if pause == Pause::End
+                && let Some(batching) = &mut self.steps[at].1.batching
+                && !batching.is_pending
+            {
+                batching.finish(going.is_sample)?;
+                drain(&mut self.steps[at..], going, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something is held back.
+    pub fn is_held(&self) -> bool {
+        let batching = |(_, scratch): &(Step, Scratch)| {
+            let batching = scratch.batching.as_ref();
+            batching.is_some_and(|batching| batching.is_pending)
+        };
+        self.steps.iter().any(batching)
     }
 }
 
-fn go(steps: &mut [(Step, Scratch)], record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
-    let Some(((step, scratch), rest)) = steps.split_first_mut() else {
+/// Calls the function of a batch.
+fn call(batching: &mut Batching, going: Going<'_>) -> Result<()> {
+    batching.call(going.is_sample, &mut |place| {
+        going.blamed.set(Some(place));
+    })
+}
+
+/// Hands on what the first of `steps` has to hand over, if it is one that takes batches.
+fn drain(steps: &mut [(Step, Scratch)], going: Going<'_>, sink: Sink<'_>) -> Result<()> {
+    let Some(((_, Scratch { batching, .. }), rest)) = steps.split_first_mut() else {
+        return Ok(());
+    };
+    let Some(batching) = batching.as_mut().filter(|batching| batching.is_pending) else {
+        return Ok(());
+    };
+    let next = |place: u32, made: &[Value<'_>]| go(rest, Going { place, ..going }, made, sink);
+    batching.drain(next, going.is_full)
+}
+
+fn go(
+    steps: &mut [(Step, Scratch)],
+    going: Going<'_>,
+    record: &[Value<'_>],
+    sink: Sink<'_>,
+) -> Result<()> {
+    let Some(((step, scratch), _)) = steps.split_first_mut() else {
         return sink(record);
+    };
+    if let (Step::Batches(_), Some(batching)) = (step, &mut scratch.batching) {
+        if !batching.push(going.place, record)? {
+            return Ok(());
+        }
+        if batching.is_pending {
+            // The record in front made so much of itself that it cannot wait.
+            let going = Going {
+                is_full: &|| false,
+                ..going
+            };
+            drain(steps, going, sink)?;
+        }
+        let batching = steps[0].1.batching.as_mut().expect("it was there");
+        call(batching, going)?;
+        return drain(steps, going, sink);
+    }
+    let Some(((step, scratch), rest)) = steps.split_first_mut() else {
+        return Ok(());
     };
     let next: Sink<'_> = match rest.is_empty() {
         true => sink,
-        false => &mut |made: &[Value<'_>]| go(rest, made, sink),
+        false => &mut |made: &[Value<'_>]| go(rest, going, made, sink),
     };
     match step {
+        Step::Batches(_) => Ok(()),
         Step::Parts { at, parts } => cut(parts, record[*at].bytes(), scratch, next),
         Step::Filter { at, function } => {
             match row(
@@ -220,7 +324,9 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
             next(&[Value::Bytes(lowered(word, *lower, &mut scratch.text))])
         }),
         How::Ngrams { count, lower } => {
-            let Scratch { text: row, starts } = scratch;
+            let Scratch {
+                text: row, starts, ..
+            } = scratch;
             row.clear();
             starts.clear();
             let mut one = Vec::new();
@@ -324,6 +430,15 @@ fn lowered<'t>(word: &'t [u8], lower: bool, text: &'t mut Vec<u8>) -> &'t [u8] {
 mod tests {
     use super::*;
 
+    fn plain(blamed: &Cell<Option<u32>>) -> Going<'_> {
+        Going {
+            place: 0,
+            is_sample: false,
+            is_full: &|| false,
+            blamed,
+        }
+    }
+
     fn check(parts: &Parts, text: &str, wanted: &[&str]) {
         assert!(parts.wrong().is_none());
         let step = Step::Parts {
@@ -340,7 +455,10 @@ mod tests {
             Ok(())
         };
         let record = [Value::Bytes(text.as_bytes())];
-        Steps::new(&[step]).go(&record, &mut see).unwrap();
+        let blamed = Cell::new(None);
+        Steps::new(&[step])
+            .go(plain(&blamed), &record, &mut see)
+            .unwrap();
         assert_eq!(found, wanted, "{text:?}");
     }
 
@@ -369,7 +487,10 @@ mod tests {
             found.push(values[0].bytes().to_vec());
             Ok(())
         };
-        Steps::new(&[step]).go(&record, &mut see).unwrap();
+        let blamed = Cell::new(None);
+        Steps::new(&[step])
+            .go(plain(&blamed), &record, &mut see)
+            .unwrap();
         assert_eq!(found, [b"a", b"b"]);
     }
 
@@ -399,8 +520,9 @@ mod tests {
                 parts: fields("line", "\t", columns.clone()),
             };
             let record = [Value::Bytes(text.as_bytes())];
+            let blamed = Cell::new(None);
             let error = Steps::new(&[step])
-                .go(&record, &mut |_| Ok(()))
+                .go(plain(&blamed), &record, &mut |_| Ok(()))
                 .unwrap_err();
             assert!(error.cause.contains(cause), "{error}");
         }

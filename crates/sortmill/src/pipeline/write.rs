@@ -19,6 +19,8 @@ pub enum Form {
     },
     /// An object for each record, and a newline. Text that is not UTF-8 is an error; a float that is no number is null.
     JsonLines,
+    /// Records as [`super::write_row`] has them, for a process that reads them back.
+    Rows,
 }
 
 impl Form {
@@ -29,6 +31,7 @@ impl Form {
             Self::Text => "text",
             Self::Csv { .. } => "CSV",
             Self::JsonLines => "JSON lines",
+            Self::Rows => "records",
         }
     }
 
@@ -53,10 +56,14 @@ impl Form {
     /// # Errors
     /// [`ErrorKind::Input`] for text that the form cannot hold.
     pub fn write(self, columns: &[Column], record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
+        if self == Self::Rows {
+            super::write_row(record, to);
+            return Ok(());
+        }
         let is_single = record.len() == 1;
         for (number, (column, value)) in columns.iter().zip(record).enumerate() {
             match self {
-                Self::Text => {
+                Self::Rows | Self::Text => {
                     if number > 0 {
                         to.push(b'\t');
                     }

@@ -14,7 +14,7 @@ use super::sampling::{Drawn, StreamSampler, begin, draw};
 use super::until::discard;
 use super::{Shared, border};
 use crate::bad::{self, InHand};
-use crate::batch::{Chunk, Goes, Records};
+use crate::batch::{Chunk, Goes, Pause, Records};
 use crate::bodies::Bodies;
 use crate::chunks::Extent;
 use crate::columns::Columns;
@@ -613,19 +613,59 @@ impl<'a> Worker<'a> {
                 continue;
             };
             let (mut next, mut before) = (0, cut_out);
-            while next < batch.len() {
+            while next < batch.len() || self.made.is_held() {
                 let calls = (&mut *mapper, shared.job.map_around.as_ref());
                 let made;
                 (made, next) = map(&batch, next, calls, &mut self.made, key);
                 let last = batch.offsets.range(next - 1).start;
-                let made = made.map_err(|error| placed(error, shared, chunk, last))?;
+                let made =
+                    made.map_err(|wrong| placed(wrong.0, shared, chunk, wrong.1.unwrap_or(last)))?;
                 count(meter, Stage::Map, &before, &made.fingerprint);
                 before = Fingerprint::default();
                 meter.lap(Stage::Map, State::Work);
                 to.distribute(&made, &mut self.hands, meter)?;
             }
         }
-        Ok(())
+        match (table, shared.job.map_gathers_bytes) {
+            (Some(table), 1..) => self.end_chunk(table, (number, chunk), meter),
+            _ => Ok(()),
+        }
+    }
+
+    /// Distributes what the map function makes of the records that it gathered of a chunk.
+    fn end_chunk(
+        &mut self,
+        table: &Table,
+        (number, chunk): (u64, Option<(&Chunk, usize)>),
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let shared = self.shared;
+        let Some(mapper) = &mut self.mapper else {
+            return Ok(());
+        };
+        let to = To {
+            shared,
+            partitions: self.partitions,
+            origins: self.origins,
+            exchange: self.exchange,
+            table,
+            chunk,
+            goes: chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes),
+        };
+        loop {
+            let made = rest(mapper, Pause::Chunk, &mut self.made, number, shared.number);
+            let made = made.map_err(|wrong| match *wrong {
+                (error, Some(at)) => placed(error, shared, chunk, at),
+                (error, None) => error,
+            })?;
+            let nothing = Fingerprint::default();
+            count(meter, Stage::Map, &nothing, &made.fingerprint);
+            meter.lap(Stage::Map, State::Work);
+            to.distribute(&made, &mut self.hands, meter)?;
+            if !self.made.is_held() {
+                return Ok(());
+            }
+        }
     }
 
     /// Distributes what the map function still has to say when no more records come, or what was kept of the first.
@@ -652,7 +692,8 @@ impl<'a> Worker<'a> {
             goes: Goes::ByKey,
         };
         loop {
-            let made = rest(mapper, &mut self.made, 0, shared.number)?;
+            let made = rest(mapper, Pause::End, &mut self.made, 0, shared.number);
+            let made = made.map_err(|wrong| wrong.0)?;
             if made.is_empty() {
                 return Ok(());
             }

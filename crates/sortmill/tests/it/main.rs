@@ -15,6 +15,8 @@ mod generate;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_batches;
+#[cfg(not(feature = "shuttle"))]
 mod progress;
 #[cfg(not(feature = "shuttle"))]
 mod sort;
