@@ -6,8 +6,9 @@ SORTMILL := target/release/sortmill
 # What a test needs beyond the defaults: altering records at a stage border.
 TEST_FEATURES := --features sortmill/tamper
 
-# What builds and tests the Python package; DuckDB and networkx are what examples are held against.
-PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'duckdb>=2,<3' 'networkx>=3.2,<4'
+# What builds and tests the Python package; DuckDB, networkx and Arrow's libraries are what it is held against.
+PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'cloudpickle>=3' pyarrow numpy pandas polars 'duckdb>=2,<3' \
+	'networkx>=3.2,<4'
 
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local

@@ -4,7 +4,8 @@
 """
 
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SpaceError, UsageError
-from ._pipeline import Groups, Pipeline, Table
+from ._functions import Counter, counter
+from ._pipeline import ArrowResult, Groups, Pipeline, Table
 from ._report import Report
 from ._sort import sort
 from ._sortmill import __version__
@@ -35,7 +36,9 @@ from ._verbs import (
 
 __all__ = [
     "Aggregate",
+    "ArrowResult",
     "ColumnType",
+    "Counter",
     "Error",
     "Formula",
     "FunctionError",
@@ -53,6 +56,7 @@ __all__ = [
     "approx_count_distinct",
     "count",
     "count_distinct",
+    "counter",
     "extract",
     "fields",
     "first",

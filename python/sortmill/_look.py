@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from . import _sortmill
@@ -14,16 +12,11 @@ Record = dict[str, Any]
 CELL_LETTERS_MAX = 40
 
 
-def batches(
-    table: _sortmill.Table, count: int, memory_bytes: int | None, temp: list[str], threads: int | None
-) -> Generator[list[Record], None, None]:
-    """The records of a table, `count` at a time: they are computed into a file of rows, which goes at the end."""
-    with tempfile.TemporaryDirectory(prefix="sortmill-rows-", dir=temp[0] if temp else None) as folder:
-        path = os.path.join(folder, "rows")
-        table.write_rows(path).run(memory_bytes, temp, threads)
-        reader = _sortmill.RowReader(path, table)
-        while records := reader.read(count):
-            yield records
+def batches(run: Callable[[], _sortmill.RowReader], count: int) -> Generator[list[Record], None, None]:
+    """The records of a table, `count` at a time: `run` computes them when the first are asked for."""
+    reader = run()
+    while records := reader.read(count):
+        yield records
 
 
 def drawn(columns: Sequence[str], records: Sequence[Record], is_all: bool) -> str:

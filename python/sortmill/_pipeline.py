@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Literal
 
 from . import _sortmill
 from ._errors import UsageError
+from ._functions import Batches
 from ._look import batches, drawn
+from ._progress import Progress, shown
 from ._report import Report
 from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
 
 Path = str | os.PathLike[str]
 Mode = Literal["error", "overwrite"]
 Record = dict[str, Any]
+
+Watch = bool | Callable[[Progress], object] | None
+
+BATCH_SIZE = 16384
+"""So many records are a batch where nothing is said."""
 
 
 def _paths(paths: Path | Sequence[Path] | None) -> list[str]:
@@ -55,6 +62,31 @@ def _typed(names: list[str], types: Mapping[str, ColumnType]) -> dict[str, Colum
     if len(set(names)) < len(names):
         raise UsageError(f"two columns have one name: {', '.join(names)}; say which columns= to read")
     return {name: types.get(name, str) for name in names}
+
+
+def asked(
+    memory: int | str | None,
+    temp: Path | Sequence[Path] | None,
+    threads: int | None,
+    processes: int | None,
+    worker_memory: int | str | None,
+) -> dict[str, Any]:
+    """What a job may use, as the compiled part takes it."""
+    return {
+        "memory": _bytes(memory), "temp": _paths(temp), "threads": threads, "processes": processes,
+        "worker_memory": _bytes(worker_memory), "progress": None,
+    }
+
+
+def _watched(run: Callable[[dict[str, Any]], Any], settings: dict[str, Any], progress: Watch) -> Any:
+    """Runs a job while its progress is shown."""
+    look = shown(progress)
+    try:
+        return run({**settings, "progress": look})
+    finally:
+        end = getattr(look, "end", None)
+        if end is not None:
+            end()
 
 
 class Pipeline:
@@ -149,12 +181,21 @@ class Pipeline:
             table = table.with_place(file, line_number)
         return Table(self, table)
 
+    def from_arrow(self, source: Any) -> Table:
+        """The records of anything with an Arrow stream: a table or a reader of pyarrow, a frame of Polars, a relation of
+        DuckDB. They are taken as they are needed, a batch at a time; a reader can be read once.
+        """
+        return Table(self, _sortmill.from_arrow(source))
+
     def run(
         self,
         *,
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
+        processes: int | None = None,
+        worker_memory: int | str | None = None,
+        progress: Watch = None,
     ) -> Report:
         """Does it: when this returns, the output is complete, proven, and has its name.
 
@@ -162,13 +203,15 @@ class Pipeline:
         leaves those that were complete before.
 
         `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said. `temp` are
-        folders for temporary files, used at once.
+        folders for temporary files, used at once. Functions of yours run in so many `processes`, as many as threads if not
+        said, 0 for this one; each of them may have `worker_memory` in use. `progress` shows how far it is, on a terminal and
+        in a notebook if not said; a function of yours gets a dictionary many times a second, and what it raises ends the job.
         """
-        settings = (_bytes(memory), _paths(temp), threads)
+        settings = asked(memory, temp, threads, processes, worker_memory)
         jobs = self._written()
         for job in jobs:
             job.check()
-        return Report.joined([job.run(*settings) for job in jobs])
+        return Report.joined([_watched(job.run, settings, progress) for job in jobs])
 
     def explain(
         self,
@@ -176,11 +219,13 @@ class Pipeline:
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
+        processes: int | None = None,
+        worker_memory: int | str | None = None,
     ) -> str:
-        """What would be done: phases, memory, temporary space."""
-        settings = (_bytes(memory), _paths(temp), threads)
+        """What would be done: phases, memory, temporary space, where functions run."""
+        settings = asked(memory, temp, threads, processes, worker_memory)
         jobs = self._written()
-        told = [job.explain(*settings) for job in jobs]
+        told = [job.explain(settings) for job in jobs]
         if len(told) == 1:
             return told[0]
         heads = [f"output {number} of {len(told)}, made from the inputs\n" for number in range(1, len(told) + 1)]
@@ -216,16 +261,19 @@ class Table:
 
     def flat_map(
         self,
-        function: Parts | Callable[[Record], Iterable[Any] | None],
+        function: Parts | Callable[[Record], Iterable[Any] | None] | type[Any],
         columns: Mapping[str, ColumnType] | None = None,
+        *,
+        pure: bool = False,
+        timeout: float | None = None,
     ) -> Table:
         """For each record those that a function makes of it; what comes out has its columns and no others.
 
         Built-in functions are `words`, `ngrams`, `split`, `fields` and `extract`. One of your own gets a dictionary and answers any
-        number of them, or of values if there is one column; say which `columns` come out.
+        number of them, or of values if there is one column; say which `columns` come out. Otherwise as `map`.
         """
         if not isinstance(function, Parts):
-            return self._each(function, columns, True)
+            return self._called("flat_map", function, columns, pure, timeout)
         parts, table = function, self._table
         match parts.kind:
             case "words":
@@ -240,27 +288,78 @@ class Table:
                 return self._next(table.fields(parts.column, parts.by, list(parts.columns)))
 
     def map(
-        self, function: Callable[[Record], Any], columns: Mapping[str, ColumnType] | None = None
-    ) -> Table:
-        """For each record the one that a function makes of it, or none where it answers `None`."""
-        return self._each(function, columns, False)
-
-    def _each(
         self,
-        function: Callable[[Record], Any],
+        function: Callable[[Record], Any] | type[Any],
+        columns: Mapping[str, ColumnType] | None = None,
+        *,
+        pure: bool = False,
+        timeout: float | None = None,
+    ) -> Table:
+        """For each record the one that a function makes of it, or none where it answers `None`.
+
+        A class is called without arguments in each worker, and its object with each record. A worker process that dies
+        takes its records along; of a function that is declared `pure` they are given to another one. One that works on a
+        batch of records for more than `timeout` seconds in a worker process ends the job.
+        """
+        return self._called("map", function, columns, pure, timeout)
+
+    def map_batches(
+        self,
+        function: Callable[[Any], Any] | type[Any],
+        columns: Mapping[str, ColumnType] | None = None,
+        *,
+        batch_format: str = "pyarrow",
+        batch_size: int = BATCH_SIZE,
+        pure: bool = False,
+        timeout: float | None = None,
+    ) -> Table:
+        """What a function makes of batches of records, each a `pyarrow.RecordBatch`, a dictionary of numpy arrays or a frame
+        of pandas.
+
+        It answers the same, or anything else with an Arrow interface; the columns that come out are `columns`, those that
+        came in if not said. A batch has at most `batch_size` records, about 1 MiB. Otherwise as `map`.
+        """
+        made = list(self.columns.items()) if columns is None else columns_of(columns)
+        batches = Batches(function, batch_format, made)
+        return self._next(self._table.call("map_batches", batches, made, (batch_size, pure, timeout)))
+
+    def map_command(
+        self,
+        command: Sequence[Path],
+        *,
+        column: str = "line",
+        name: str = "line",
+        batch_size: int = BATCH_SIZE,
+        timeout: float | None = None,
+    ) -> Table:
+        """The lines that a program makes of those of a column, as the column `name`.
+
+        It is started for each batch of at most `batch_size` lines, about 1 MiB, reads them on its standard input and writes
+        any number of lines; it must end with exit code 0, within `timeout` seconds if that is said.
+        """
+        words = [os.fspath(word) for word in command]
+        return self._next(self._table.command(words, column, name, batch_size, timeout))
+
+    def _called(
+        self,
+        kind: str,
+        function: Callable[[Record], Any] | type[Any],
         columns: Mapping[str, ColumnType] | None,
-        many: bool,
+        pure: bool,
+        timeout: float | None,
     ) -> Table:
         if columns is None:
             raise UsageError("say which columns the function makes: columns={'word': str}")
-        return self._next(self._table.each(function, columns_of(columns), many))
+        return self._next(self._table.call(kind, function, columns_of(columns), (BATCH_SIZE, pure, timeout)))
 
-    def filter(self, function: Matches | Callable[[Record], Any]) -> Table:
-        """The records, as dictionaries, for which a function answers true; or those that `matches` says."""
+    def filter(
+        self, function: Matches | Callable[[Record], Any] | type[Any], *, pure: bool = False, timeout: float | None = None
+    ) -> Table:
+        """The records, as dictionaries, for which a function answers true, otherwise as `map`; or those that `matches` says."""
         if isinstance(function, Matches):
             one = function
             return self._next(self._table.matches(one.column, one.pattern, one.invert))
-        return self._next(self._table.filter(function))
+        return self._next(self._table.call("filter", function, None, (BATCH_SIZE, pure, timeout)))
 
     def with_columns(self, **computed: Formula) -> Table:
         """All columns, and behind them those that are computed, or in place of others of their names.
@@ -303,6 +402,30 @@ class Table:
         """Names and types of its columns; another name of `columns`."""
         return self.columns
 
+    def collect_arrow(
+        self,
+        *,
+        memory: int | str | None = None,
+        temp: Path | Sequence[Path] | None = None,
+        threads: int | None = None,
+        processes: int | None = None,
+        worker_memory: int | str | None = None,
+        progress: Watch = None,
+    ) -> ArrowResult:
+        """Runs the pipeline up to this table: its records, proven, for whatever takes an Arrow stream.
+
+        They lie in a file without a name, in the folder for temporary files, and are read from there a batch at a time,
+        each time from the beginning: `pyarrow.table(result)`, `polars.DataFrame(result)`, `duckdb.sql("FROM result")`.
+        What is said is as for `Pipeline.run`.
+        """
+        settings = asked(memory, temp, threads, processes, worker_memory)
+        told, rows = _watched(self._table.hold, settings, progress)
+        return ArrowResult(Report(*told), rows, self.columns)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """`collect_arrow` as it is without arguments, as an Arrow stream."""
+        return self.collect_arrow().__arrow_c_stream__(requested_schema)
+
     def head(
         self,
         count: int = 10,
@@ -310,11 +433,14 @@ class Table:
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
+        processes: int | None = None,
+        worker_memory: int | str | None = None,
+        progress: Watch = None,
     ) -> list[Record]:
         """Its first records, as dictionaries.
 
         Where every verb makes records of one at a time, the beginnings of the files are read (at most 32 MiB of each) and
-        nothing else. Behind verbs that bring records together, of pipes and iterators, and where too few records come
+        nothing else, and functions of yours are called in this process. Behind verbs that bring records together, of pipes and iterators, and where too few records come
         out of the beginnings, the table is computed as for `iter_batches`.
         """
         if count < 0:
@@ -322,7 +448,8 @@ class Table:
         records = self._table.head(count)
         if records is not None:
             return records
-        with closing(batches(self._table, max(count, 1), _bytes(memory), _paths(temp), threads)) as found:
+        settings = asked(memory, temp, threads, processes, worker_memory)
+        with closing(self._batches(max(count, 1), settings, progress)) as found:
             return next(found, [])[:count]
 
     def show(
@@ -332,9 +459,15 @@ class Table:
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
+        processes: int | None = None,
+        worker_memory: int | str | None = None,
+        progress: Watch = None,
     ) -> None:
         """Prints its first records, as `head` finds them."""
-        records = self.head(count + 1, memory=memory, temp=temp, threads=threads)
+        records = self.head(
+            count + 1, memory=memory, temp=temp, threads=threads, processes=processes, worker_memory=worker_memory,
+            progress=progress,
+        )
         print(drawn(list(self.columns), records[:count], len(records) <= count))
 
     def iter_batches(
@@ -344,14 +477,21 @@ class Table:
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
+        processes: int | None = None,
+        worker_memory: int | str | None = None,
+        progress: Watch = None,
     ) -> Iterator[list[Record]]:
         """All records, as lists of at most `size` dictionaries: one list at a time is in memory.
 
-        The table is computed first, into a file in the first `temp` folder (or the system's), which goes with the iterator.
+        The table is computed when the first list is asked for, as for `collect_arrow`. What is said is as for
+        `Pipeline.run`.
         """
         if size < 1:
             raise UsageError("a batch has at least one record")
-        return batches(self._table, size, _bytes(memory), _paths(temp), threads)
+        return self._batches(size, asked(memory, temp, threads, processes, worker_memory), progress)
+
+    def _batches(self, size: int, settings: dict[str, Any], progress: Watch) -> Generator[list[Record], None, None]:
+        return batches(lambda: _watched(self._table.hold_records, settings, progress)[1], size)
 
     def collect(
         self,
@@ -359,9 +499,14 @@ class Table:
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
+        processes: int | None = None,
+        worker_memory: int | str | None = None,
+        progress: Watch = None,
     ) -> list[Record]:
         """All records, as dictionaries in memory: for results that are small."""
-        found = self.iter_batches(memory=memory, temp=temp, threads=threads)
+        found = self.iter_batches(
+            memory=memory, temp=temp, threads=threads, processes=processes, worker_memory=worker_memory, progress=progress
+        )
         return [record for batch in found for record in batch]
 
     def write_text(self, path: Path, *, files: int | None = None, mode: Mode = "overwrite") -> None:
@@ -405,6 +550,21 @@ class Table:
 
     def _write(self, path: Path, form: str, files: int | None, mode: Mode) -> None:
         self._pipeline._write(self._table.write(os.fspath(path), form, files, _only_new(mode)), path)
+
+
+class ArrowResult:
+    """The records of a table that has been made. They go when nothing uses them any more."""
+
+    def __init__(self, report: Report, rows: _sortmill.Rows, columns: dict[str, str]) -> None:
+        self.report = report
+        """What the job did."""
+        self.columns = columns
+        """Names and types of its columns."""
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All records, from the first one."""
+        return self._rows.__arrow_c_stream__(requested_schema)
 
 
 class Groups:

@@ -6,12 +6,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ._drawn import drawn
+
 
 class Report:
     """The report of a job: `print` it, or read it as data (docs/report.md has every field)."""
 
-    def __init__(self, text: str, summary: str) -> None:
+    def __init__(self, text: str, summary: str, did: str = "{}") -> None:
         self._text = text
+        done: dict[str, Any] = json.loads(did)
+        self.functions: list[dict[str, Any]] = done.get("functions", [])
+        """What each function of yours did: `verb`, `name`, `calls`, `records_in`, `records_out`, `busy_ns`."""
+        self.counters: dict[str, int] = done.get("counters", {})
+        """What functions counted (`sortmill.counter`)."""
+        self.processes: dict[str, Any] = done.get("processes", {"count": 0})
+        """The processes that functions ran in: `count`, 0 for this one, `started`, `died`, `resident_bytes_peak`."""
         self.summary: str = summary
         """A few lines for people."""
         data: dict[str, Any] = json.loads(text)
@@ -21,12 +30,25 @@ class Report:
         """Name and report of each phase, in order. A job that only sorts has one."""
 
     @classmethod
-    def joined(cls, reports: Sequence[tuple[str, str]]) -> Report:
-        """That of several jobs, one after the other."""
+    def joined(cls, reports: Sequence[tuple[str, str, str]]) -> Report:
+        """That of several jobs, one after the other: what functions did in all of them, in the most processes of one."""
         if len(reports) == 1:
             return cls(*reports[0])
-        phases = [phase for text, _ in reports for phase in json.loads(text)["phases"]]
-        return cls(json.dumps({"phases": phases}), "".join(summary for _, summary in reports))
+        phases = [phase for text, _, _ in reports for phase in json.loads(text)["phases"]]
+        summary = "".join(summary for _, summary, _ in reports)
+        done: list[dict[str, Any]] = [json.loads(did) for _, _, did in reports]
+        counters: dict[str, int] = {}
+        processes: dict[str, Any] = {"count": 0}
+        for one in done:
+            for name, count in one["counters"].items():
+                counters[name] = counters.get(name, 0) + count
+            for name, value in one["processes"].items():
+                is_sum = name in ("started", "died", "wait_ns")
+                before = processes.get(name) or 0
+                processes[name] = before + value if is_sum else max(before, value or 0) or value
+        functions = [function for one in done for function in one["functions"]]
+        did = {"functions": functions, "counters": counters, "processes": processes}
+        return cls(json.dumps({"phases": phases}), summary, json.dumps(did))
 
     @property
     def records_in(self) -> int:
@@ -43,7 +65,40 @@ class Report:
         return self._text
 
     def __str__(self) -> str:
-        return self.summary.rstrip("\n")
+        return self.summary.rstrip("\n") + self._functions_in_words()
+
+    def _functions_in_words(self) -> str:
+        if not self.functions:
+            return ""
+        count = self.processes["count"]
+        where = f"in {count} processes" if count else "in this process, one at a time"
+        lines = [f"functions of Python, {where}"]
+        for one in self.functions:
+            seconds = one["busy_ns"] / 1e9
+            lines.append(
+                f"  {one['verb']} {one['name']}: {one['records_in']} records in, {one['records_out']} out, "
+                f"{one['calls']} batches, {seconds:.1f} s"
+            )
+        for name, sum_of in self.counters.items():
+            lines.append(f"  counted {name}: {sum_of}")
+        if count:
+            peak = self.processes["resident_bytes_peak"] / 2**20
+            lines.append(f"  each process had at most {peak:.1f} MiB in use; {self.processes['died']} died")
+        share = self.function_share
+        if share > 0.5:
+            lines.append(f"  they are what the pipeline waited for: they worked {share:.0%} of the time")
+        return "\n" + "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return drawn(str(self), self.phases)
+
+    @property
+    def function_share(self) -> float:
+        """What part of the time, from 0 to 1, functions of yours worked in each of their processes."""
+        busy_ns = sum(int(one["busy_ns"]) for one in self.functions)
+        wall_ns = sum(int(phase["report"]["wall_ns"]) for phase in self.phases)
+        count: int = self.processes["count"]
+        return min(1.0, busy_ns / max(1, wall_ns * max(1, count)))
 
     def __repr__(self) -> str:
         return f"<sortmill.Report: {self.records_in} records in, {self.records_out} out>"

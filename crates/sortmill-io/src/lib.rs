@@ -4,13 +4,15 @@
 //! clock and randomness pass), [`host`] with [`uring`] and [`posix`] (the real machine), [`sim`] (the
 //! deterministic one, with faults), [`frame`] (what a block looks like on disk and wire). Beside them stand
 //! [`codec`] (compressed bytes, and the way back), [`facts`] (what a machine and its folders offer) and [`survey`] (who finds it out), and, for jobs on several nodes,
-//! [`process`] (who runs) and [`net`] (what connects them).
+//! [`process`] (who runs) and [`net`] (what connects them), and, for functions of others, [`shared`] (memory that processes
+//! share) and [`filter`] (a program that reads and writes).
 
 pub mod buffer;
 mod cgroup;
 pub mod codec;
 mod disks;
 pub mod facts;
+pub mod filter;
 pub mod frame;
 pub mod host;
 mod machine;
@@ -19,6 +21,7 @@ pub mod os;
 mod parked;
 mod posix;
 pub mod process;
+pub mod shared;
 pub mod sim;
 #[cfg(target_os = "linux")]
 pub mod survey;

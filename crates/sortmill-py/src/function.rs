@@ -1,14 +1,15 @@
-//! Functions of the user's, called with one record at a time.
+//! Functions of the user's of a group's records, and records as Python has them.
 //!
 //! A record comes as a dictionary. A function answers a record, as a dictionary or, of one column, the value alone; `None`
-//! is no record. On an interpreter with a GIL they run one at a time, whatever the threads.
+//! is no record. Functions of groups run in this process, on an interpreter with a GIL one at a time; `batched.rs` has all
+//! others.
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::sync::{Arc, lock};
-use sortmill::pipeline::{Column, EachFn, FilterFn, MakeGroupFn, Owned, Type, Value};
+use sortmill::pipeline::{Column, MakeGroupFn, Owned, Type, Value};
 
 use crate::work::Raised;
 
@@ -20,42 +21,6 @@ pub struct Function {
 }
 
 impl Function {
-    /// Keeps the records for which it answers true.
-    pub fn filter(self) -> FilterFn {
-        Arc::new(move |values| {
-            Python::attach(|py| {
-                self.call(py, values)?
-                    .is_truthy()
-                    .map_err(|error| self.failed(py, error))
-            })
-        })
-    }
-
-    /// Makes one record of each or none, or, if it makes `many`, as many as an iterator yields.
-    pub fn each(self, made: Vec<Column>, many: bool) -> EachFn {
-        Arc::new(move |values, sink| {
-            Python::attach(|py| {
-                let answer = self.call(py, values)?;
-                let mut put = |answer: &Bound<'_, PyAny>| {
-                    let record = record(&made, answer).map_err(|error| self.failed(py, error))?;
-                    let values: Vec<Value<'_>> = record.iter().map(Owned::value).collect();
-                    sink(&values)
-                };
-                match (many, answer.is_none()) {
-                    (_, true) => Ok(()),
-                    (false, false) => put(&answer),
-                    (true, false) => {
-                        let all = answer.try_iter().map_err(|error| self.failed(py, error))?;
-                        for one in all {
-                            put(&one.map_err(|error| self.failed(py, error))?)?;
-                        }
-                        Ok(())
-                    }
-                }
-            })
-        })
-    }
-
     /// Makes one record of each group: of its first two, of that and the third, and so on.
     pub fn reduce(self) -> MakeGroupFn {
         let function = Arc::new(self);
@@ -84,30 +49,9 @@ impl Function {
         })
     }
 
-    fn call<'py>(&self, py: Python<'py>, values: &[Value<'_>]) -> Result<Bound<'py, PyAny>> {
-        let record = self.record(py, values)?;
-        let answer = self.function.bind(py).call1((record,));
-        answer.map_err(|error| self.failed(py, error))
-    }
-
     /// The record that a function gets.
     pub fn record<'py>(&self, py: Python<'py>, values: &[Value<'_>]) -> Result<Bound<'py, PyDict>> {
-        let record = PyDict::new(py);
-        for (column, value) in self.columns.iter().zip(values) {
-            let set = match *value {
-                Value::Bytes(bytes) if column.kind == Type::String => {
-                    let text = std::str::from_utf8(bytes).map_err(|_| not_text(&column.name))?;
-                    record.set_item(&column.name, PyString::new(py, text))
-                }
-                Value::Bytes(bytes) => record.set_item(&column.name, PyBytes::new(py, bytes)),
-                Value::I64(value) => record.set_item(&column.name, value),
-                Value::U64(value) => record.set_item(&column.name, value),
-                Value::F64(value) => record.set_item(&column.name, value),
-                Value::Bool(value) => record.set_item(&column.name, value),
-            };
-            set.map_err(|error| self.failed(py, error))?;
-        }
-        Ok(record)
+        record_dict(py, &self.columns, values)
     }
 
     /// Keeps the exception, if it is the first, and tells of it.
@@ -118,9 +62,35 @@ impl Function {
     }
 }
 
+const DOING: &str = "making a record of Python's";
+
+/// A record as a dictionary.
+pub fn record_dict<'py>(
+    py: Python<'py>,
+    columns: &[Column],
+    values: &[Value<'_>],
+) -> Result<Bound<'py, PyDict>> {
+    let record = PyDict::new(py);
+    for (column, value) in columns.iter().zip(values) {
+        let set = match *value {
+            Value::Bytes(bytes) if column.kind == Type::String => {
+                let text = std::str::from_utf8(bytes).map_err(|_| not_text(&column.name))?;
+                record.set_item(&column.name, PyString::new(py, text))
+            }
+            Value::Bytes(bytes) => record.set_item(&column.name, PyBytes::new(py, bytes)),
+            Value::I64(value) => record.set_item(&column.name, value),
+            Value::U64(value) => record.set_item(&column.name, value),
+            Value::F64(value) => record.set_item(&column.name, value),
+            Value::Bool(value) => record.set_item(&column.name, value),
+        };
+        set.map_err(|error| Error::new(ErrorKind::Function, DOING, error.to_string()))?;
+    }
+    Ok(record)
+}
+
 fn not_text(column: &str) -> Error {
-    let cause = format!("{column} is not UTF-8, and a Python function gets text");
-    Error::new(ErrorKind::Input, "calling a Python function", cause)
+    let cause = format!("{column} is not UTF-8, and a str in Python is");
+    Error::new(ErrorKind::Input, DOING, cause)
 }
 
 /// The record that a function answered.

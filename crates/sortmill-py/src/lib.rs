@@ -1,15 +1,24 @@
 //! Sortmill for Python, the thin part: `sortmill._sortmill`. Its public face is `python/sortmill`.
 //!
 //! In come plain values, out go plain values, tables and exceptions. Nothing is computed here. While the engine works, the
-//! interpreter is free, and signals are looked for many times a second (`work.rs`); functions of the user's take it for
-//! each record (`function.rs`), or for many of a group (`groups.rs`).
+//! interpreter is free, and signals are looked for many times a second (`work.rs`). Functions of the user's get batches
+//! (`batched.rs`, as Arrow's columns by `arrow.rs`), in this process or in a pool of others (`pool.rs`, which speaks by
+//! `wire.rs` with `serve.rs`); those of groups, records (`function.rs`, `groups.rs`).
 
+mod arrow;
+mod batched;
 mod errors;
 mod function;
 mod groups;
 mod inputs;
+mod pool;
 mod rows;
+mod running;
+mod runs;
+mod serve;
+mod streams;
 mod table;
+mod wire;
 mod work;
 
 use std::ffi::OsString;
@@ -83,8 +92,12 @@ fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<table::Table>()?;
     module.add_class::<table::Job>()?;
+    module.add_class::<arrow::Batch>()?;
     module.add_class::<rows::RowReader>()?;
+    module.add_class::<streams::Rows>()?;
     module.add_function(wrap_pyfunction!(rows::from_iter, module)?)?;
+    module.add_function(wrap_pyfunction!(streams::from_arrow, module)?)?;
+    module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_text, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_csv, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::csv_names, module)?)?;

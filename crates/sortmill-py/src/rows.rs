@@ -5,21 +5,22 @@
 //! has room for them.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyList, PyTuple};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::Host;
 use sortmill::io::sync::atomic::{AtomicBool, Ordering};
 use sortmill::io::sync::{Arc, Mutex, lock};
-use sortmill::pipeline::{self, Column, MakeRows, Owned, RowFile, Rows, Type, Value};
+use sortmill::pipeline::{self, Column, MakeRows, Owned, RowFile, Rows};
 
 use crate::errors::raised;
-use crate::function::value;
+use crate::function::{record_dict, value};
 use crate::host;
+use crate::running::Running;
 use crate::table::{Table, columns};
 use crate::work::Raised;
 
@@ -37,17 +38,17 @@ pub fn from_iter(
     columns_asked: Vec<(String, String)>,
 ) -> PyResult<Table> {
     let columns = columns(columns_asked)?;
-    let all_raised = Raised::default();
+    let running: Arc<Running> = Arc::default();
     let source = Arc::new(Source {
         iterable,
         columns: columns.clone(),
-        raised: Raised::clone(&all_raised),
+        raised: Raised::clone(&running.raised),
         is_used: AtomicBool::new(false),
     });
     let make: MakeRows = Arc::new(move || Source::begin(&source));
     let table = pipeline::from_iter(columns, make);
     let table = table.map_err(|error| raised(py, &error))?;
-    Ok(Table::raising(table, all_raised))
+    Ok(Table::running(table, running))
 }
 
 /// Where records come from.
@@ -186,33 +187,6 @@ fn typed(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
     })
 }
 
-/// A record as a dictionary.
-pub fn dict<'py>(
-    py: Python<'py>,
-    columns: &[Column],
-    values: &[Value<'_>],
-) -> PyResult<Bound<'py, PyDict>> {
-    let record = PyDict::new(py);
-    for (column, value) in columns.iter().zip(values) {
-        let name = &column.name;
-        match *value {
-            Value::Bytes(bytes) if column.kind == Type::String => {
-                let text = std::str::from_utf8(bytes).map_err(|_| {
-                    let cause = format!("{name} is not UTF-8, and a str in Python is");
-                    raised(py, &Error::new(ErrorKind::Input, "making a record", cause))
-                })?;
-                record.set_item(name, PyString::new(py, text))?;
-            }
-            Value::Bytes(bytes) => record.set_item(name, PyBytes::new(py, bytes))?,
-            Value::I64(value) => record.set_item(name, value)?,
-            Value::U64(value) => record.set_item(name, value)?,
-            Value::F64(value) => record.set_item(name, value)?,
-            Value::Bool(value) => record.set_item(name, value)?,
-        }
-    }
-    Ok(record)
-}
-
 /// The rows that a job wrote, some at a time.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct RowReader {
@@ -221,42 +195,33 @@ pub struct RowReader {
     columns: Vec<Column>,
 }
 
-#[pymethods]
 impl RowReader {
-    /// Those in the file `path`, of a table.
-    #[new]
-    fn new(py: Python<'_>, path: PathBuf, table: &Table) -> PyResult<Self> {
-        let columns = table.columns_of().to_vec();
-        let open = || {
-            let host = host()?;
-            let file = RowFile::open(&host, &path, &columns)?;
-            Ok((host, file))
-        };
-        let (host, file) = open().map_err(|error| raised(py, &error))?;
+    /// Those in the file `path`, which may go then.
+    pub fn open(path: &Path, columns: &[Column]) -> Result<Self> {
+        let host = host()?;
         Ok(Self {
+            file: Mutex::new(RowFile::open(&host, path, columns)?),
             host,
-            file: Mutex::new(file),
-            columns,
+            columns: columns.to_vec(),
         })
     }
+}
 
+#[pymethods]
+impl RowReader {
     /// The next ones, at most so many; none at the end.
     fn read<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let mut records = Vec::new();
         let mut file = lock(&self.file);
-        let mut failed = None;
-        while records.len() < count && failed.is_none() {
+        while records.len() < count {
             let more = file.next(&self.host, |values| {
-                match dict(py, &self.columns, values) {
-                    Ok(record) => records.push(record),
-                    Err(error) => failed = Some(error),
-                }
+                records.push(record_dict(py, &self.columns, values)?);
                 Ok(())
             });
             if !more.map_err(|error| raised(py, &error))? {
                 break;
             }
         }
-        failed.map_or(Ok(records), Err)
+        Ok(records)
     }
 }

@@ -1,39 +1,36 @@
 //! Tables and jobs, as Python's own classes hold them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sortmill::io::sync::Arc;
-use sortmill::job::Around;
 use sortmill::pipeline::{
-    self, Aggregate, Column, Form, Owned, Parts, Pipeline, Settings, Type, Value,
+    self, Aggregate, BatchFn, Column, Command, Form, MakeBatchFn, Owned, Parts, Pipeline, Type,
+    Value,
 };
 
+use crate::batched::{Definition, Here, Kind};
 use crate::errors::raised;
-use crate::function::Function;
+use crate::function::{Function, record_dict};
 use crate::host;
-use crate::rows::dict;
+use crate::pool::Pooled;
+use crate::rows::RowReader;
+use crate::running::Running;
+use crate::runs::{Asked, Calls, Runs, Told};
+use crate::streams::Rows;
 use crate::work::{Raised, work};
 
 /// A table that is still to be made.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Table {
     table: pipeline::Table,
-    raised: Raised,
+    running: Arc<Running>,
+    /// The functions of Python's on the way to it, but those of groups.
+    functions: Vec<Arc<Definition>>,
     calls: Calls,
-}
-
-/// Where a table calls functions of Python's.
-#[derive(Clone, Copy, Default)]
-struct Calls {
-    /// In front of the first verb that brings records together.
-    in_front: bool,
-    /// There is such a verb already.
-    is_behind: bool,
-    /// Behind such a verb.
-    behind: bool,
 }
 
 type Names = Vec<String>;
@@ -69,21 +66,17 @@ pub fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
 impl Table {
     /// One that is read.
     pub fn new(table: pipeline::Table) -> Self {
-        Self::raising(table, Raised::default())
+        Self::running(table, Arc::default())
     }
 
     /// One that is read from what may raise exceptions.
-    pub fn raising(table: pipeline::Table, raised: Raised) -> Self {
+    pub fn running(table: pipeline::Table, running: Arc<Running>) -> Self {
         Self {
             table,
-            raised,
+            running,
+            functions: Vec::new(),
             calls: Calls::default(),
         }
-    }
-
-    /// Its columns.
-    pub fn columns_of(&self) -> &[Column] {
-        self.table.columns()
     }
 
     fn next(
@@ -93,18 +86,38 @@ impl Table {
     ) -> PyResult<Self> {
         Ok(Self {
             table: made.map_err(|error| raised(py, &error))?,
-            raised: Raised::clone(&self.raised),
+            running: Arc::clone(&self.running),
+            functions: self.functions.clone(),
             calls: self.calls,
         })
     }
 
-    /// The table behind a function of Python's.
+    /// How it is run.
+    fn runs(&self) -> Runs {
+        Runs {
+            running: Arc::clone(&self.running),
+            functions: self.functions.clone(),
+            calls: self.calls,
+        }
+    }
+
+    /// The table behind a function of Python's, of records or batches.
     fn called(self) -> Self {
         let Calls { is_behind, .. } = self.calls;
         let calls = Calls {
             in_front: self.calls.in_front || !is_behind,
-            is_behind,
             behind: self.calls.behind || is_behind,
+            ..self.calls
+        };
+        Self { calls, ..self }
+    }
+
+    /// The table behind a function of Python's, of groups.
+    fn grouped(self) -> Self {
+        let calls = Calls {
+            of_groups: true,
+            is_behind: true,
+            ..self.calls
         };
         Self { calls, ..self }
     }
@@ -136,7 +149,7 @@ impl Table {
         let function = Function {
             function,
             columns: columns.to_vec(),
-            raised: Raised::clone(&self.raised),
+            raised: Raised::clone(&self.running.raised),
         };
         (names, function)
     }
@@ -198,24 +211,61 @@ impl Table {
         self.next(py, self.table.flat_map(&parts))
     }
 
-    fn filter(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
-        let (names, function) = self.function(function);
-        let made = self.next(py, self.table.filter(&names, function.filter()));
-        made.map(Self::called)
-    }
-
-    fn each(
+    /// What a function makes of batches of records, or of one after the other: a `map`, `flat_map`, `filter` or
+    /// `map_batches`; of so many at once, whether it is pure, and for how many seconds it may work on them.
+    fn call(
         &self,
         py: Python<'_>,
+        kind: &str,
         function: Py<PyAny>,
-        made: Vec<(String, String)>,
-        many: bool,
+        made: Option<Vec<(String, String)>>,
+        how: (usize, bool, Option<f64>),
     ) -> PyResult<Self> {
-        let (names, function) = self.function(function);
-        let made = columns(made)?;
-        let function = function.each(made.clone(), many);
-        let made = self.next(py, self.table.each(&names, made, function));
-        made.map(Self::called)
+        let (batch_size, pure, timeout_s) = how;
+        let kind = Kind::of(kind)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no verb {kind:?}")))?;
+        let of = self.table.columns().to_vec();
+        let made = made.map_or_else(|| Ok(of.clone()), columns)?;
+        let mut definition = Definition::new(py, kind, function, of.clone(), made.clone())?;
+        definition.is_pure = pure;
+        definition.timeout = timeout_s.map(Duration::from_secs_f64);
+        let definition = Arc::new(definition);
+        let (number, running) = (self.functions.len(), Arc::clone(&self.running));
+        let called = Arc::clone(&definition);
+        let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
+            match running.pool() {
+                None => Box::new(Here::new(&called, &running, number)),
+                Some(pool) => Box::new(Pooled::new(&called, number, &running, &pool)),
+            }
+        });
+        let name = format!("{} {}, of Python", kind.name(), definition.name);
+        let names: Vec<&str> = of.iter().map(|column| &*column.name).collect();
+        let table = self.table.batches(&name, &names, made, batch_size, make);
+        let mut table = self.next(py, table)?.called();
+        table.functions.push(definition);
+        Ok(table)
+    }
+
+    /// What a program makes of the lines of a column.
+    fn command(
+        &self,
+        py: Python<'_>,
+        words: Vec<std::ffi::OsString>,
+        column: &str,
+        made: &str,
+        batch_size: usize,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Self> {
+        let running = Arc::clone(&self.running);
+        let command = Command {
+            words,
+            timeout: timeout_s.map(Duration::from_secs_f64),
+            is_stopped: Arc::new(move || running.is_stopped()),
+        };
+        self.next(
+            py,
+            self.table.map_command(column, command, made, batch_size),
+        )
     }
 
     fn select(&self, py: Python<'_>, columns: Names) -> PyResult<Self> {
@@ -273,7 +323,7 @@ impl Table {
         let columns = self.table.columns().to_vec();
         let groups = self.table.group_by(&strs(&by));
         let reduced = groups.and_then(|groups| groups.apply(columns, function.reduce()));
-        self.next(py, reduced).map(Self::brought).map(Self::called)
+        self.next(py, reduced).map(Self::grouped)
     }
 
     /// What a function makes of each group, whose records come in the order of `order`.
@@ -290,7 +340,7 @@ impl Table {
         let groups = self.table.group_by(&strs(&by));
         let function = function.groups(by, made.clone());
         let applied = groups.and_then(|groups| groups.stream(&bys(&order), made, function));
-        self.next(py, applied).map(Self::brought).map(Self::called)
+        self.next(py, applied).map(Self::grouped)
     }
 
     /// All columns in order of a group's times, and the number of the session.
@@ -392,18 +442,35 @@ impl Table {
         py: Python<'py>,
         count: usize,
     ) -> PyResult<Option<Vec<Bound<'py, PyDict>>>> {
-        let rows = work(py, &self.raised, |_| self.table.head(count, &host()?))?;
+        let rows = work(py, &self.running.raised, |_| {
+            self.running.begin(None);
+            self.table.head(count, &host()?)
+        })?;
         let one = |row: Vec<Owned>| {
             let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
-            dict(py, self.table.columns(), &values)
+            let record = record_dict(py, self.table.columns(), &values);
+            record.map_err(|error| raised(py, &error))
         };
         let all = |rows: Vec<Vec<Owned>>| rows.into_iter().map(one).collect();
         rows.map(all).transpose()
     }
 
-    /// What writes the table to a file of rows.
-    fn write_rows(&self, py: Python<'_>, path: PathBuf) -> PyResult<Job> {
-        self.written(py, path, Form::Rows, (None, true))
+    /// Runs the pipeline up to this table. Answers what [`Job::run`] does, and the records for Arrow.
+    fn hold(&self, py: Python<'_>, asked: Asked) -> PyResult<(Told, Rows)> {
+        let columns = self.table.columns();
+        self.runs().run(py, &asked, |settings, host, stop| {
+            let open = |path: &Path| Rows::open(path, columns.to_vec());
+            self.table.hold(settings, host, stop, open)
+        })
+    }
+
+    /// The same with the records for Python.
+    fn hold_records(&self, py: Python<'_>, asked: Asked) -> PyResult<(Told, RowReader)> {
+        let columns = self.table.columns();
+        self.runs().run(py, &asked, |settings, host, stop| {
+            let open = |path: &Path| RowReader::open(path, columns);
+            self.table.hold(settings, host, stop, open)
+        })
     }
 
     /// What writes the table to a file of records of a fixed size.
@@ -438,8 +505,7 @@ impl Table {
         }
         Ok(Job {
             pipeline: pipeline.map_err(|error| raised(py, &error))?,
-            raised: Raised::clone(&self.raised),
-            calls: self.calls,
+            runs: self.runs(),
         })
     }
 }
@@ -448,29 +514,7 @@ impl Table {
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Job {
     pipeline: Pipeline,
-    raised: Raised,
-    calls: Calls,
-}
-
-impl Job {
-    fn settings(
-        &self,
-        memory_bytes: Option<u64>,
-        temps: Vec<PathBuf>,
-        threads: Option<usize>,
-    ) -> Settings {
-        // The interpreter is taken once for many records: threads that take turns at each wait more than they work.
-        let taken: Around = Arc::new(|work| Python::attach(|_| work()));
-        Settings {
-            memory_bytes,
-            temps,
-            threads,
-            around: self.calls.in_front.then_some(taken),
-            // Functions of Python's have one interpreter among them.
-            reduces_in_turn: self.calls.behind,
-            ..Settings::default()
-        }
-    }
+    runs: Runs,
 }
 
 #[pymethods]
@@ -482,31 +526,15 @@ impl Job {
     }
 
     /// What would be done.
-    fn explain(
-        &self,
-        py: Python<'_>,
-        memory_bytes: Option<u64>,
-        temps: Vec<PathBuf>,
-        threads: Option<usize>,
-    ) -> PyResult<String> {
-        let settings = self.settings(memory_bytes, temps, threads);
-        work(py, &self.raised, |_| {
-            self.pipeline.explain(&settings, &host()?)
-        })
+    fn explain(&self, py: Python<'_>, asked: Asked) -> PyResult<String> {
+        self.runs.explain(py, &asked, &self.pipeline)
     }
 
-    /// Does it. Answers the report as JSON, and as a few lines.
-    fn run(
-        &self,
-        py: Python<'_>,
-        memory_bytes: Option<u64>,
-        temps: Vec<PathBuf>,
-        threads: Option<usize>,
-    ) -> PyResult<(String, String)> {
-        let settings = self.settings(memory_bytes, temps, threads);
-        let report = work(py, &self.raised, |stop| {
-            self.pipeline.run(&settings, &host()?, stop)
-        })?;
-        Ok((report.to_json(), report.summary()))
+    /// Does it. Answers the report as JSON, as a few lines, and what functions did, as JSON.
+    fn run(&self, py: Python<'_>, asked: Asked) -> PyResult<Told> {
+        let ran = self.runs.run(py, &asked, |settings, host, stop| {
+            Ok((self.pipeline.run(settings, host, stop)?, ()))
+        });
+        Ok(ran?.0)
     }
 }

@@ -22,6 +22,16 @@ pub fn work<T: Send>(
     function_raised: &Raised,
     what: impl FnOnce(&Stop) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
+    work_watched(py, function_raised, |_| Ok(()), what)
+}
+
+/// The same, and calls `look` many times a second meanwhile; an exception there ends it as a signal does.
+pub fn work_watched<T: Send>(
+    py: Python<'_>,
+    function_raised: &Raised,
+    look: impl Fn(Python<'_>) -> PyResult<()> + Sync,
+    what: impl FnOnce(&Stop) -> Result<T, Error> + Send,
+) -> PyResult<T> {
     let stop = Stop::new();
     let (has_ended, ended) = (Mutex::new(false), Condvar::new());
     *lock(function_raised) = None;
@@ -39,7 +49,8 @@ pub fn work<T: Send>(
                 if !*waits {
                     drop(ended.wait_timeout(waits, SIGNALS_EVERY));
                     signal = Python::attach(|py| {
-                        let signal = py.check_signals().err()?;
+                        let looked = py.check_signals().and_then(|()| look(py));
+                        let signal = looked.err()?;
                         // So that functions at work see that it ends.
                         lock(function_raised).get_or_insert_with(|| signal.clone_ref(py));
                         Some(signal)

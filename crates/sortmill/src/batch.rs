@@ -217,6 +217,26 @@ pub struct Records {
     /// Where the record lies that the function gets: the number of its input, and the byte there where it begins. Neither
     /// memory nor threads change it. While a sample is drawn, other numbers that differ from record to record.
     pub place: (u64, u64),
+    /// Where the record that the function has in hand begins in its slab, and the one that the fault is about.
+    at: usize,
+    blamed: Option<usize>,
+    /// The function has more to hand over than there was room for.
+    is_held: bool,
+    pause: Pause,
+    is_sample: bool,
+}
+
+/// Why a map function is called without a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Pause {
+    /// There is room again for what it held back ([`Records::hold_back`]).
+    Room,
+    /// The last record of a chunk has been: what was gathered of its records is to be made now. Only of functions that
+    /// gather some ([`crate::job::Job::map_gathers_bytes`]).
+    Chunk,
+    /// The last record of its worker has been.
+    #[default]
+    End,
 }
 
 impl Records {
@@ -232,7 +252,60 @@ impl Records {
             offsets: vec![0],
             fault: None,
             place: (0, 0),
+            at: 0,
+            blamed: None,
+            is_held: false,
+            pause: Pause::End,
+            is_sample: false,
         }
+    }
+
+    /// The same, where what is made is only looked at.
+    #[must_use]
+    pub fn of_sample(mut self) -> Self {
+        self.is_sample = true;
+        self
+    }
+
+    /// Whether what is made is only looked at, and the same records come again when it counts.
+    #[must_use]
+    pub fn is_sample(&self) -> bool {
+        self.is_sample
+    }
+
+    /// The function is called with the record that lies at `place` and begins at byte `at` of its slab.
+    pub fn give(&mut self, place: (u64, u64), at: usize) {
+        self.place = place;
+        self.at = at;
+    }
+
+    /// Where in its slab the record begins that the function was called with, in bytes.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The function is called without a record, because of `pause`.
+    pub fn pause_for(&mut self, pause: Pause) {
+        self.pause = pause;
+        self.is_held = false;
+    }
+
+    /// Why the function is called without a record.
+    #[must_use]
+    pub fn pause(&self) -> Pause {
+        self.pause
+    }
+
+    /// There is not room for all that the function has made: it asks to be called again when there is.
+    pub fn hold_back(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Whether the function has something left to hand over.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Appends a record. One that is not of the job's format, or more than there is room for, makes the
@@ -281,6 +354,20 @@ impl Records {
     /// The function could not do its work: the job fails when it returns.
     pub fn refuse(&mut self, error: Error) {
         self.fault.get_or_insert(error);
+    }
+
+    /// The same for a record before the one that it was called with, which begins at byte `at` of the slab.
+    pub fn refuse_at(&mut self, error: Error, at: usize) {
+        if self.fault.is_none() {
+            self.blamed = Some(at);
+        }
+        self.refuse(error);
+    }
+
+    /// Where the record begins that the fault is about, if that is not the last one.
+    #[must_use]
+    pub fn blamed(&self) -> Option<usize> {
+        self.blamed
     }
 
     /// How many records there are, and their bytes.

@@ -131,7 +131,7 @@ pub enum Disorder {
 
 /// A function of records, one after the other, and `None` after the last that its worker gets, again and again until it
 /// adds nothing to that; it puts any number of records of any size into `Records`. It may keep state between calls, of
-/// which records a worker gets nobody knows before.
+/// which records a worker gets nobody knows before. [`Records::pause`] says why it is called without a record.
 pub type Mapper = Box<dyn FnMut(Option<&[u8]>, &mut Records) + Send>;
 
 /// Makes the mapper of one worker, which may keep as much state as it is told, in bytes ([`Job::map_keeps_state`]).
@@ -239,6 +239,10 @@ pub struct Job {
     /// It is told at which line of its input each record begins ([`Records::origin`]), and so are errors: lines are counted
     /// while they are read, each file's in their order, however many threads map them.
     pub map_knows_lines: bool,
+    /// It gathers records, of one chunk at a time, and holds at most about so many bytes of them and of what it makes of
+    /// them: after the last record of a chunk it is called without one ([`crate::batch::Pause::Chunk`]). 0 for one that
+    /// gathers none.
+    pub map_gathers_bytes: u64,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
     /// What it makes are no records but bytes of any form; these come before all of them, and lines that are no records
@@ -333,6 +337,7 @@ impl Job {
             map_keeps_state: false,
             map_ends_in_pieces: false,
             map_knows_lines: false,
+            map_gathers_bytes: 0,
             reduce: None,
             reduce_makes_bytes: None,
             reduces_in_turn: false,
@@ -379,8 +384,12 @@ impl Job {
     /// [`ErrorKind::Usage`].
     pub fn check_functions(&self) -> Result<()> {
         let wrong = |cause: &str| Err(Error::new(ErrorKind::Usage, "planning the job", cause));
-        let says_how = self.map_makes_pairs || self.map_keeps_state || self.map_knows_lines;
-        if (says_how || self.map_around.is_some()) && self.map.is_none() {
+        let says_how = self.map_makes_pairs
+            || self.map_keeps_state
+            || self.map_knows_lines
+            || self.map_around.is_some()
+            || self.map_gathers_bytes > 0;
+        if says_how && self.map.is_none() {
             return wrong("it says how a map function works, and has none");
         }
         if self.reduce_makes_bytes.is_some() && self.reduce.is_none() {

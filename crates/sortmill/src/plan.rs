@@ -573,6 +573,9 @@ impl Reading {
             mapped_bytes_max = share.min(8 * chunk_bytes).max(two);
             budget.hold("mapped batches", workers * mapped_bytes_max as u64)?;
         }
+        if job.map_gathers_bytes > 0 {
+            budget.hold("gathered records", workers * job.map_gathers_bytes)?;
+        }
         // What it keeps between records.
         let mut map_state_bytes = 0;
         if job.map.is_some() && job.map_keeps_state {

@@ -9,6 +9,7 @@
 //! lies between them is in a job's folder for temporary files and goes as that does, on success, on errors and with the
 //! next job after a kill.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -20,11 +21,14 @@ use sortmill_io::sync::{Arc, core_count};
 use super::aggregate::Owned;
 use super::column::{Column, Value, corrupt};
 use super::draw::Draw;
+use super::gather::{Batches, HELD_BYTES};
+use super::held::temp_base;
 use super::read::{Bound, Reader};
 use super::shuffle::{Drain, Feed, Shuffle, halves};
-use super::verbs::{Step, Steps};
+use super::verbs::{Going, Step, Steps};
 use super::write::Form;
 use super::{Node, NodeKind, Pipeline, Settings, Table};
+use crate::batch::Pause;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, MapFn, Output, ReduceFn};
@@ -150,9 +154,7 @@ impl Pipeline {
         };
         let temp;
         if phases.len() > 1 {
-            let last = self.job(&phases, 0, settings, os, &means)?;
-            let base = run::folders(&last, os)?.temps.into_iter().next();
-            let base = base.unwrap_or_else(|| PathBuf::from("."));
+            let base = temp_base(&self.folders_of(settings, os)?, os)?;
             crate::temp::clean_up(os, &base);
             temp = Temp::new(os, &base, os.random(), None, 0);
             temp.make()?;
@@ -164,6 +166,8 @@ impl Pipeline {
             means.stop = Some(stop.clone());
             let mut job = self.job(&phases, at, settings, os, &means)?;
             let before = report.phases.last().map(|before| &before.report);
+            let watched = settings.watched.as_ref();
+            job.progress = watched.map(|watched| watched.begin(&phase.name, at, phases.len()));
             job.expects = before.map(|before| before.fingerprints.written);
             let done = match at {
                 0 => {
@@ -183,6 +187,11 @@ impl Pipeline {
             });
         }
         Ok(report)
+    }
+
+    /// A job that has its output and temporary files where the pipeline has them.
+    pub(super) fn folders_of(&self, settings: &Settings, os: &dyn Os) -> Result<Job> {
+        self.job(&self.phases(), 0, settings, os, &Means::default())
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -261,6 +270,9 @@ impl Pipeline {
             job.map_around.clone_from(&settings.around);
             job.map_makes_pairs = true;
             job.map_keeps_state = phase.shuffle.combines();
+            let takes_batches = |step: &&Step| matches!(step, Step::Batches(_));
+            let batching = phase.before.iter().filter(takes_batches).count();
+            job.map_gathers_bytes = batching as u64 * HELD_BYTES;
         }
         if at > 0
             && let Some(draw) = phase.shuffle.draw()
@@ -326,6 +338,11 @@ impl Table {
             match &node.kind {
                 // Which records are drawn follows from where in the inputs they lie.
                 NodeKind::Step(Step::Sample(_)) | NodeKind::Shuffle(_) => return Ok(None),
+                // No more records are given to a function than must be.
+                NodeKind::Step(Step::Batches(batches)) => before.push(Step::Batches(Batches {
+                    size: batches.size.min(count.max(1)),
+                    ..batches.clone()
+                })),
                 NodeKind::Step(step) => before.push(step.clone()),
             }
         }
@@ -343,18 +360,38 @@ impl Table {
         let bound = Arc::new(self.inputs.bind(&mut job));
         let (mut reader, mut steps) = (Reader::new(&bound), Steps::new(&before));
         let mut rows: Vec<Vec<Owned>> = Vec::new();
-        let has_all = count == 0
-            || run::first_records(&job, &sources, os, |record, origin| {
-                reader.read(record, origin, &mut |record| {
-                    steps.go(record, &mut |values| {
-                        if rows.len() < count {
-                            rows.push(values.iter().map(|&value| Owned::new(value)).collect());
-                        }
-                        Ok(())
-                    })
-                })?;
-                Ok(rows.len() >= count)
+        if count == 0 {
+            return Ok(Some(rows));
+        }
+        let (sunk, blamed) = (Cell::new(0), Cell::new(None));
+        let going = Going {
+            slab: (0, 0),
+            place: 0,
+            sunk: &sunk,
+            is_sample: true,
+            is_full: &|| false,
+            blamed: &blamed,
+        };
+        let mut take = |values: &[Value<'_>]| {
+            if rows.len() < count {
+                rows.push(values.iter().map(|&value| Owned::new(value)).collect());
+            }
+            Ok(rows.len())
+        };
+        let mut seen = 0;
+        let has_all = run::first_records(&job, &sources, os, |record, origin| {
+            reader.read(record, origin, &mut |record| {
+                steps.go(going, record, &mut |values| {
+                    seen = take(values)?;
+                    Ok(())
+                })
             })?;
+            Ok(seen >= count)
+        })?;
+        if has_all && seen < count {
+            // What functions of batches have gathered, and no more records come.
+            steps.pause(Pause::End, going, &mut |values| take(values).map(drop))?;
+        }
         Ok(has_all.then_some(rows))
     }
 }
@@ -390,22 +427,44 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
         let mut steps = Steps::new(&before);
         let mut feed = Feed::new(&shuffle, state_bytes);
         Box::new(move |record, made| {
-            let place = made.place;
-            let origin = made.origin;
-            let mut pairs = |key: &[u8], value: &[u8]| made.push_pair(key, value);
-            let Some(record) = record else {
-                return feed.end(&mut pairs);
+            let at = made.at();
+            let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
+            let is_full = Cell::new(false);
+            let (input, offset) = made.place;
+            let going = Going {
+                slab: (input, offset.wrapping_sub(at as u64)),
+                place: at as u32,
+                sunk: &sunk,
+                is_sample: made.is_sample(),
+                is_full: &|| is_full.get(),
+                blamed: &blamed,
             };
-            steps.at(place);
-            feed.at(place);
-            let done = reader.read(record, origin, &mut |record| {
-                steps.go(record, &mut |record| {
-                    feed.add(record, &mut pairs);
-                    Ok(())
-                })
-            });
-            if let Err(error) = done {
-                made.refuse(error);
+            let (pause, origin) = (made.pause(), made.origin);
+            let mut pairs = |key: &[u8], value: &[u8]| {
+                made.push_pair(key, value);
+                is_full.set(made.is_full());
+            };
+            let mut sink = |record: &[Value<'_>]| {
+                feed.at(going.lies(sunk.get()));
+                feed.add(record, &mut pairs);
+                Ok(())
+            };
+            let done = match record {
+                Some(record) => reader.read(record, origin, &mut |record| {
+                    steps.go(going, record, &mut sink)
+                }),
+                None => steps.pause(pause, going, &mut sink),
+            };
+            if record.is_none() && pause == Pause::End && done.is_ok() && !steps.is_held() {
+                feed.end(&mut pairs);
+            }
+            if steps.is_held() {
+                made.hold_back();
+            }
+            match (done, blamed.get()) {
+                (Ok(()), _) => {}
+                (Err(error), Some(place)) => made.refuse_at(error, place as usize),
+                (Err(error), None) => made.refuse(error),
             }
         })
     })
@@ -488,12 +547,25 @@ fn reducer(
             if has_failed {
                 return;
             }
-            let mut sink =
-                |record: &[Value<'_>]| steps.go(record, &mut |record| end.put(record, out));
-            let done = match pair {
+            let (sunk, blamed) = (Cell::new(0), Cell::new(None));
+            // Whatever a partition makes goes out at once, and has no place.
+            let going = Going {
+                slab: (0, 0),
+                place: 0,
+                sunk: &sunk,
+                is_sample: false,
+                is_full: &|| false,
+                blamed: &blamed,
+            };
+            let mut put = |record: &[Value<'_>]| end.put(record, out);
+            let mut sink = |record: &[Value<'_>]| steps.go(going, record, &mut put);
+            let mut done = match pair {
                 Some(pair) => drain.add(pair, &mut sink),
                 None => drain.finish(&mut sink),
             };
+            if pair.is_none() && done.is_ok() {
+                done = steps.pause(Pause::End, going, &mut put);
+            }
             match (done, pair) {
                 (Ok(()), None) => end.end(out),
                 (Ok(()), Some(_)) => {}

@@ -17,11 +17,14 @@ mod aggregate;
 mod cells;
 mod column;
 mod combine;
+mod command;
 mod compute;
 mod draw;
 mod exact;
+mod gather;
 mod go;
 mod groups;
+mod held;
 mod key;
 mod paths;
 mod patterns;
@@ -31,6 +34,7 @@ mod shuffle;
 mod sketch;
 mod to;
 mod verbs;
+mod watched;
 mod write;
 
 use std::path::PathBuf;
@@ -41,6 +45,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Around, Tuning};
 use compute::With;
 use draw::{Draw, Sample};
+use gather::{Batches, Plain};
 use patterns::Pattern;
 use read::Inputs;
 use shuffle::Shuffle;
@@ -51,15 +56,23 @@ pub use aggregate::{
     Aggregate, Owned, approx_count_distinct, count, count_distinct, first, max, mean, min, sum,
 };
 pub use column::{Column, Type, Value};
+pub use command::Command;
 pub use compute::{Formula, hash, parse, timestamp};
 pub use exact::ExactSum;
+pub use gather::{
+    BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Refused, RowSink, hand_over,
+};
 pub use go::{PhaseReport, PipelineReport};
 pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};
+pub use held::read_row;
 pub use paths::expand;
 pub use patterns::{Matches, matches};
-pub use read::{Csv, csv_names, from_iter, read_csv, read_fixed, read_jsonl, read_kv, read_text};
-pub use rows::{MakeRows, RowFile, Rows};
+pub use read::{
+    Csv, csv_names, from_iter, from_rows, read_csv, read_fixed, read_jsonl, read_kv, read_text,
+};
+pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
+pub use watched::{PhaseNow, Watched};
 pub use write::Form;
 
 /// A table that is still to be made: where its records come from and what is done to them.
@@ -158,6 +171,58 @@ impl Table {
             function,
         };
         self.then("each".into(), NodeKind::Step(step), made)
+    }
+
+    /// What the function of a worker makes of batches of the values of `columns`, of the columns `made`. A batch has at most
+    /// `size` records, about [`BATCH_BYTES`], and none of two chunks of the input.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there.
+    pub fn batches(
+        &self,
+        name: &str,
+        columns: &[&str],
+        made: Vec<Column>,
+        size: usize,
+        make: MakeBatchFn,
+    ) -> Result<Self> {
+        let at = self.find_all(columns)?;
+        if size == 0 || made.is_empty() {
+            let cause = "a batch has at least one record, and one column comes out";
+            return Err(wrong(cause.to_owned()));
+        }
+        let step = Step::Batches(Batches {
+            kinds: at.iter().map(|&at| self.columns[at].kind).collect(),
+            at,
+            made: made.iter().map(|column| column.kind).collect(),
+            size,
+            make,
+        });
+        self.then(name.to_owned(), NodeKind::Step(step), made)
+    }
+
+    /// What `function` makes of batches of the values of `columns`, as [`Table::batches`] has them.
+    ///
+    /// # Errors
+    /// As [`Table::batches`].
+    pub fn map_batches(
+        &self,
+        columns: &[&str],
+        made: Vec<Column>,
+        size: usize,
+        function: impl Fn(&Gathered, Sink<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let function = Arc::new(function);
+        let made_kinds: Vec<Type> = made.iter().map(|column| column.kind).collect();
+        let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
+            Box::new(Plain {
+                function: Arc::clone(&function),
+                made: Gathered::new(&made_kinds),
+                made_kinds: made_kinds.clone(),
+                next: 0,
+            })
+        });
+        self.batches("batches", columns, made, size, make)
     }
 
     /// Only `columns`, in this order.
@@ -397,6 +462,8 @@ pub struct Settings {
     /// Partitions are reduced one after the other: functions behind a verb that brings records together gain nothing from
     /// threads.
     pub reduces_in_turn: bool,
+    /// Where the pipeline tells how far it is.
+    pub watched: Option<Arc<Watched>>,
     /// Sizes that tests shrink.
     pub tuning: Tuning,
 }

@@ -7,7 +7,7 @@
 //! | JSON lines | an object | those asked for, by the names of its members |
 //! | fixed | so many bytes | `key`, some of them, and `value`, the others |
 //! | kv | lengths, key, value | `key`, `value` |
-//! | an iterator | a row of values (`rows.rs`) | its own |
+//! | an iterator, an Arrow stream | a row of values (`rows.rs`) | its own |
 //!
 //! The engine cuts records and refuses what is none of them, with file, line and offset ([`crate::columns`]); `cells.rs`
 //! finds the values in a record. Names of a CSV header are looked up once the inputs are open, just before the plan is made,
@@ -22,7 +22,7 @@ use sortmill_io::sync::Arc;
 
 use super::cells::{Cells, Shape, without_end};
 use super::column::{Column, Type, Value, corrupt, row};
-use super::rows::{self, MakeRows};
+use super::rows::{self, MakeHandRows, MakeRows};
 use super::verbs::Sink;
 use super::{Table, paths, wrong};
 use crate::batch::Origin;
@@ -166,8 +166,17 @@ pub fn read_kv(patterns: impl IntoIterator<Item = impl Into<String>>) -> Table {
 /// # Errors
 /// [`ErrorKind::Usage`] without columns, and with two of one name.
 pub fn from_iter(columns: Vec<Column>, make: MakeRows) -> Result<Table> {
+    from_rows("an iterator", columns, rows::handing(make))
+}
+
+/// The same of what is called `name` in messages, and hands over as many records at once as it likes.
+///
+/// # Errors
+/// As [`from_iter`].
+pub fn from_rows(name: &'static str, columns: Vec<Column>, make: MakeHandRows) -> Result<Table> {
     check_columns(&columns)?;
-    Ok(Inputs::new([""; 0], How::Rows(make), columns).table())
+    let how = How::Rows { name, make };
+    Ok(Inputs::new([""; 0], how, columns).table())
 }
 
 /// Which bytes of a record of `record_bytes` are its key.
@@ -246,7 +255,10 @@ enum How {
         key: Range<usize>,
     },
     Kv,
-    Rows(MakeRows),
+    Rows {
+        name: &'static str,
+        make: MakeHandRows,
+    },
 }
 
 impl How {
@@ -257,7 +269,7 @@ impl How {
             Self::Json => "JSON lines",
             Self::Fixed { .. } => "records of a fixed size",
             Self::Kv => "pairs",
-            Self::Rows(_) => "records of an iterator",
+            Self::Rows { .. } => "rows",
         }
     }
 
@@ -294,7 +306,7 @@ impl Inputs {
     /// What is read, in words.
     pub fn words(&self) -> String {
         match self.how {
-            How::Rows(_) => self.how.name().to_owned(),
+            How::Rows { name, .. } => format!("records of {name}"),
             _ => format!("{} of {}", self.how.name(), self.patterns.join(", ")),
         }
     }
@@ -323,9 +335,9 @@ impl Inputs {
             }
             How::Fixed { record_bytes, .. } => job.format = Format::Fixed(*record_bytes),
             How::Kv => job.format = Format::Kv,
-            How::Rows(make) => {
+            How::Rows { name, make } => {
                 job.format = Format::Kv;
-                job.inputs = vec![rows::input(&self.columns, make)];
+                job.inputs = vec![rows::input(name, &self.columns, make)];
             }
         }
         if let Some(columns) = &job.columns {
@@ -383,7 +395,7 @@ impl Inputs {
             How::Json => Shape::Json,
             How::Fixed { key, .. } => Shape::Fixed { key: key.clone() },
             How::Kv => Shape::Pair,
-            How::Rows(_) => Shape::Row,
+            How::Rows { .. } => Shape::Row,
         };
         let paths = job.inputs.iter().map(Input::path);
         let files = paths.map(|path| path.as_os_str().as_encoded_bytes().to_vec());

@@ -12,7 +12,7 @@ use sortmill_io::{Access, File, Os};
 
 use super::aggregate::Owned;
 use super::column::{Column, Type, Value, corrupt};
-use super::verbs::check_values;
+use super::verbs::{Sink, check_values};
 use crate::error::{Error, Result};
 use crate::job::Input;
 use crate::made::{Made, Make};
@@ -24,37 +24,53 @@ pub type Rows = Box<dyn Iterator<Item = Result<Vec<Owned>>> + Send>;
 /// Begins to make records, each time that a table of them is read.
 pub type MakeRows = Arc<dyn Fn() -> Result<Rows> + Send + Sync>;
 
-/// The input of a job that is what `make` makes, records of `columns`.
-pub(super) fn input(columns: &[Column], make: &MakeRows) -> Input {
+/// Hands some of the next records over. Answers whether there may be more.
+pub type HandRows = Box<dyn FnMut(Sink<'_>) -> Result<bool> + Send>;
+
+/// Begins to hand records over, each time that a table of them is read.
+pub type MakeHandRows = Arc<dyn Fn() -> Result<HandRows> + Send + Sync>;
+
+/// Hands over a record at a time, so that a job that is to end need not wait for more of them.
+pub(super) fn handing(make: MakeRows) -> MakeHandRows {
+    Arc::new(move || {
+        let mut rows = make()?;
+        Ok(Box::new(move |sink: Sink<'_>| {
+            let Some(row) = rows.next().transpose()? else {
+                return Ok(false);
+            };
+            sink(&row.iter().map(Owned::value).collect::<Vec<_>>())?;
+            Ok(true)
+        }))
+    })
+}
+
+/// The input of a job that is what `make` makes, records of `columns`, called `name` in messages.
+pub(super) fn input(name: &str, columns: &[Column], make: &MakeHandRows) -> Input {
     let kinds: Vec<Type> = columns.iter().map(|column| column.kind).collect();
     let make = Arc::clone(make);
     let (mut rows, mut has_ended) = (None, false);
-    // What has been made and not been read.
-    let (mut pair, mut read) = (Vec::new(), 0);
+    // What has been made, and how much of it has been read.
+    let (mut pairs, mut read) = (Vec::new(), 0);
     let fill: Make = Box::new(move |into| {
         let rows = match &mut rows {
             Some(rows) => rows,
             None => rows.insert(make()?),
         };
-        // A record at a time, so that a job that is to end need not wait for more of them.
-        if read == pair.len() && !has_ended {
-            pair.clear();
+        while read == pairs.len() && !has_ended {
+            pairs.clear();
             read = 0;
-            match rows.next().transpose()? {
-                Some(row) => {
-                    let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
-                    check_values(&values, &kinds)?;
-                    write(&values, &mut pair);
-                }
-                None => has_ended = true,
-            }
+            has_ended = !rows(&mut |values| {
+                check_values(values, &kinds)?;
+                write(values, &mut pairs);
+                Ok(())
+            })?;
         }
-        let count = (pair.len() - read).min(into.len());
-        into[..count].copy_from_slice(&pair[read..read + count]);
+        let count = (pairs.len() - read).min(into.len());
+        into[..count].copy_from_slice(&pairs[read..read + count]);
         read += count;
         Ok(count)
     });
-    Input::Made(Made::new("an iterator", fill))
+    Input::Made(Made::new(name, fill))
 }
 
 /// Appends a record.

@@ -221,10 +221,11 @@ impl Feed {
         }
     }
 
-    /// What comes next is made of what lies at `place`.
+    /// What comes next is made of what lies at `place`. What is made of one place comes at a stretch.
     pub fn at(&mut self, place: Place) {
-        self.place = Some(place);
-        self.from_place = 0;
+        if self.place.replace(place) != Some(place) {
+            self.from_place = 0;
+        }
     }
 
     /// Takes a record.

@@ -3,13 +3,17 @@
 //! In comes a record, as a row of values; out go any number of records to whoever is next. Each worker has steps of its
 //! own, with their scratch space. Text is cut where it lies and copied only where letters change.
 
+use std::cell::Cell;
+
 use regex::bytes::CaptureLocations;
 use sortmill_io::sync::Arc;
 
 use super::column::{Column, Type, Value, row};
 use super::compute::With;
 use super::draw::{Place, Sample};
+use super::gather::{Batches, Batching};
 use super::patterns::Pattern;
+use crate::batch::Pause;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Takes one record after the other.
@@ -170,6 +174,31 @@ pub(super) enum Step {
         made: Vec<Type>,
         function: EachFn,
     },
+    Batches(Batches),
+}
+
+/// Where the record in hand comes from and where what becomes of it goes.
+#[derive(Clone, Copy)]
+pub(super) struct Going<'g> {
+    /// Where its slab lies: the number of the input, and the byte there that the slab begins with.
+    pub slab: Place,
+    /// Where it begins in its slab.
+    pub place: u32,
+    /// The same of what comes to the sink: behind functions of batches that is made of records before.
+    pub sunk: &'g Cell<u32>,
+    /// It is only looked at.
+    pub is_sample: bool,
+    /// Whether functions of batches had better hold back what more they make.
+    pub is_full: &'g dyn Fn() -> bool,
+    /// Where the record begins that an error is about.
+    pub blamed: &'g Cell<Option<u32>>,
+}
+
+impl Going<'_> {
+    /// Where the record lies that begins at `place` of the slab.
+    pub fn lies(&self, place: u32) -> Place {
+        (self.slab.0, self.slab.1.wrapping_add(u64::from(place)))
+    }
 }
 
 /// Steps with the scratch space of one worker.
@@ -182,42 +211,123 @@ struct Scratch {
     text: Vec<u8>,
     starts: Vec<usize>,
     found: Option<CaptureLocations>,
-    /// Where the record lies that records are made of, and how many have come from there.
-    place: Place,
+    /// Where the last record lies that one was made of, and how many have come from there.
+    place: Option<Place>,
     from_place: u64,
+    batching: Option<Box<Batching>>,
 }
 
 impl Steps {
     pub fn new(steps: &[Step]) -> Self {
-        let with_scratch = |step: &Step| (step.clone(), Scratch::default());
+        let with_scratch = |step: &Step| {
+            let mut scratch = Scratch::default();
+            if let Step::Batches(batches) = step {
+                scratch.batching = Some(Box::new(Batching::new(batches)));
+            }
+            (step.clone(), scratch)
+        };
         Self {
             steps: steps.iter().map(with_scratch).collect(),
         }
     }
 
-    /// What comes next is made of what lies at `place`.
-    pub fn at(&mut self, place: Place) {
-        for (_, scratch) in &mut self.steps {
-            scratch.place = place;
-            scratch.from_place = 0;
-        }
+    /// Hands what becomes of `record` to `sink`, as far as that is known already.
+    pub fn go(&mut self, going: Going<'_>, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
+        go(&mut self.steps, going, record, sink)
     }
 
-    /// Hands what becomes of `record` to `sink`.
-    pub fn go(&mut self, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
-        go(&mut self.steps, record, sink)
+    /// Hands on what functions of batches have held back, and, unless there is only `Room` for that, what they make of the
+    /// records gathered so far.
+    pub fn pause(&mut self, pause: Pause, going: Going<'_>, sink: Sink<'_>) -> Result<()> {
+        for at in (0..self.steps.len()).rev() {
+            drain(&mut self.steps[at..], going, sink)?;
+        }
+        for at in 0..self.steps.len() {
+            if pause == Pause::Room || self.is_held() {
+                break;
+            }
+            let Some(batching) = &mut self.steps[at].1.batching else {
+                continue;
+            };
+            call(batching, going)?;
+            drain(&mut self.steps[at..], going, sink)?;
+            if pause == Pause::End
+                && let Some(batching) = &mut self.steps[at].1.batching
+                && !batching.is_pending
+            {
+                batching.finish(going.is_sample)?;
+                drain(&mut self.steps[at..], going, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something is held back.
+    pub fn is_held(&self) -> bool {
+        let batching = |(_, scratch): &(Step, Scratch)| {
+            let batching = scratch.batching.as_ref();
+            batching.is_some_and(|batching| batching.is_pending)
+        };
+        self.steps.iter().any(batching)
     }
 }
 
-fn go(steps: &mut [(Step, Scratch)], record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
-    let Some(((step, scratch), rest)) = steps.split_first_mut() else {
+/// Calls the function of a batch.
+fn call(batching: &mut Batching, going: Going<'_>) -> Result<()> {
+    batching.call(going.is_sample, &mut |place| {
+        going.blamed.set(Some(place));
+    })
+}
+
+/// Hands on what the first of `steps` has to hand over, if it is one that takes batches.
+fn drain(steps: &mut [(Step, Scratch)], going: Going<'_>, sink: Sink<'_>) -> Result<()> {
+    let Some(((_, Scratch { batching, .. }), rest)) = steps.split_first_mut() else {
+        return Ok(());
+    };
+    let Some(batching) = batching.as_mut().filter(|batching| batching.is_pending) else {
+        return Ok(());
+    };
+    let next = |place: u32, made: &[Value<'_>]| {
+        going.sunk.set(place);
+        go(rest, Going { place, ..going }, made, sink)
+    };
+    batching.drain(next, going.is_full)
+}
+
+fn go(
+    steps: &mut [(Step, Scratch)],
+    going: Going<'_>,
+    record: &[Value<'_>],
+    sink: Sink<'_>,
+) -> Result<()> {
+    let Some(((step, scratch), _)) = steps.split_first_mut() else {
         return sink(record);
+    };
+    if let (Step::Batches(_), Some(batching)) = (step, &mut scratch.batching) {
+        if !batching.push(going.place, record)? {
+            return Ok(());
+        }
+        if batching.is_pending {
+            // The record in front made so much of itself that it cannot wait.
+            let going = Going {
+                is_full: &|| false,
+                ..going
+            };
+            drain(steps, going, sink)?;
+        }
+        let batching = steps[0].1.batching.as_mut().expect("it was there");
+        call(batching, going)?;
+        return drain(steps, going, sink);
+    }
+    let Some(((step, scratch), rest)) = steps.split_first_mut() else {
+        return Ok(());
     };
     let next: Sink<'_> = match rest.is_empty() {
         true => sink,
-        false => &mut |made: &[Value<'_>]| go(rest, made, sink),
+        false => &mut |made: &[Value<'_>]| go(rest, going, made, sink),
     };
     match step {
+        Step::Batches(_) => Ok(()),
         Step::Parts { at, parts } => cut(parts, record[*at].bytes(), scratch, next),
         Step::Filter { at, function } => {
             match row(
@@ -239,9 +349,13 @@ fn go(steps: &mut [(Step, Scratch)], record: &[Value<'_>], sink: Sink<'_>) -> Re
         },
         Step::With(with) => with.go(record, next),
         Step::Sample(sample) => {
+            let place = going.lies(going.place);
+            if scratch.place.replace(place) != Some(place) {
+                scratch.from_place = 0;
+            }
             let index = scratch.from_place;
             scratch.from_place += 1;
-            match sample.keeps(scratch.place, index) {
+            match sample.keeps(place, index) {
                 true => next(record),
                 false => Ok(()),
             }
@@ -387,6 +501,20 @@ fn lowered<'t>(word: &'t [u8], lower: bool, text: &'t mut Vec<u8>) -> &'t [u8] {
 mod tests {
     use super::*;
 
+    /// Has one step work on a record.
+    fn go(step: Step, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
+        let (sunk, blamed) = (Cell::new(0), Cell::new(None));
+        let going = Going {
+            slab: (0, 0),
+            place: 0,
+            sunk: &sunk,
+            is_sample: false,
+            is_full: &|| false,
+            blamed: &blamed,
+        };
+        Steps::new(&[step]).go(going, record, sink)
+    }
+
     fn check(parts: &Parts, text: &str, wanted: &[&str]) {
         assert!(parts.wrong().is_none());
         let step = Step::Parts {
@@ -403,7 +531,7 @@ mod tests {
             Ok(())
         };
         let record = [Value::Bytes(text.as_bytes())];
-        Steps::new(&[step]).go(&record, &mut see).unwrap();
+        go(step, &record, &mut see).unwrap();
         assert_eq!(found, wanted, "{text:?}");
     }
 
@@ -432,7 +560,7 @@ mod tests {
             found.push(values[0].bytes().to_vec());
             Ok(())
         };
-        Steps::new(&[step]).go(&record, &mut see).unwrap();
+        go(step, &record, &mut see).unwrap();
         assert_eq!(found, [b"a", b"b"]);
     }
 
@@ -462,9 +590,7 @@ mod tests {
                 parts: fields("line", "\t", columns.clone()),
             };
             let record = [Value::Bytes(text.as_bytes())];
-            let error = Steps::new(&[step])
-                .go(&record, &mut |_| Ok(()))
-                .unwrap_err();
+            let error = go(step, &record, &mut |_| Ok(())).unwrap_err();
             assert!(error.cause.contains(cause), "{error}");
         }
     }

@@ -14,7 +14,7 @@ use super::sampling::{Drawn, StreamSampler, begin, draw};
 use super::until::discard;
 use super::{Shared, border};
 use crate::bad::{self, InHand};
-use crate::batch::{Chunk, Goes, Origin, Records};
+use crate::batch::{Chunk, Goes, Origin, Pause, Records};
 use crate::bodies::Bodies;
 use crate::chunks::Extent;
 use crate::columns::Columns;
@@ -628,14 +628,16 @@ impl<'a> Worker<'a> {
             let base = chunk.map_or((0, 0), |(chunk, zero)| {
                 (chunk.input as u64, chunk.offset.wrapping_sub(zero as u64))
             });
-            while next < batch.len() {
+            while next < batch.len() || self.made.is_held() {
                 let calls = (&mut *mapper, shared.job.map_around.as_ref());
                 let made;
                 (made, next) = map(&batch, next, base, calls, &mut self.made, key);
                 let last = batch.offsets.range(next - 1).start;
-                let made = made.map_err(|error| match chunk {
-                    Some(chunk) => placed(error, shared, chunk, (bytes, begin), last),
-                    None => error,
+                let made = made.map_err(|wrong| match (*wrong, chunk) {
+                    ((error, at), Some(chunk)) => {
+                        placed(error, shared, chunk, (bytes, begin), at.unwrap_or(last))
+                    }
+                    ((error, _), None) => error,
                 })?;
                 count(meter, Stage::Map, &before, &made.fingerprint);
                 before = Fingerprint::default();
@@ -643,7 +645,48 @@ impl<'a> Worker<'a> {
                 to.distribute(&made, &mut self.hands, meter)?;
             }
         }
-        Ok(())
+        match (table, shared.job.map_gathers_bytes) {
+            (Some(table), 1..) => self.end_chunk(table, (number, chunk), (bytes, begin), meter),
+            _ => Ok(()),
+        }
+    }
+
+    /// Distributes what the map function makes of the records that it gathered of a chunk, which were cut as
+    /// [`Worker::records`] has it.
+    fn end_chunk(
+        &mut self,
+        table: &Table,
+        (number, chunk): (u64, Option<(&Chunk, usize)>),
+        cut_from: (&[u8], usize),
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let shared = self.shared;
+        let Some(mapper) = &mut self.mapper else {
+            return Ok(());
+        };
+        let to = To {
+            shared,
+            partitions: self.partitions,
+            origins: self.origins,
+            exchange: self.exchange,
+            table,
+            chunk,
+            goes: chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes),
+        };
+        loop {
+            let made = rest(mapper, Pause::Chunk, &mut self.made, number, shared.number);
+            let made = made.map_err(|wrong| match (*wrong, chunk) {
+                ((error, Some(at)), Some(chunk)) => placed(error, shared, chunk, cut_from, at),
+                ((error, _), _) => error,
+            })?;
+            let nothing = Fingerprint::default();
+            count(meter, Stage::Map, &nothing, &made.fingerprint);
+            meter.lap(Stage::Map, State::Work);
+            to.distribute(&made, &mut self.hands, meter)?;
+            if !self.made.is_held() {
+                return Ok(());
+            }
+        }
     }
 
     /// Distributes what the map function still has to say when no more records come, or what was kept of the first.
@@ -670,7 +713,8 @@ impl<'a> Worker<'a> {
             goes: Goes::ByKey,
         };
         loop {
-            let made = rest(mapper, &mut self.made, 0, shared.number)?;
+            let made = rest(mapper, Pause::End, &mut self.made, 0, shared.number);
+            let made = made.map_err(|wrong| wrong.0)?;
             if made.is_empty() {
                 return Ok(());
             }

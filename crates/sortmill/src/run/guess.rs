@@ -54,7 +54,7 @@ pub fn mapped(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<Mappe
     let (bytes, _) =
         beginning(os, source, LOOK_BYTES).map_err(|error| unreadable(source, &error))?;
     let mut mapper = make(LOOK_BYTES as u64);
-    let mut made = Records::new(job.order()?, 64 * LOOK_BYTES, usize::MAX);
+    let mut made = Records::new(job.order()?, 64 * LOOK_BYTES, usize::MAX).of_sample();
     let (mut from_bytes, mut count, mut sum) = (0u64, 0u64, 0u64);
     let mut see = |made: &mut Records| {
         let seen = made.sizes();

@@ -278,7 +278,8 @@ struct Seen<'a> {
 impl<'a> Seen<'a> {
     fn new(shared: &'a Shared<'_>, sample: &'a mut Sample) -> Self {
         let plan = shared.plan;
-        let made = || Records::new(plan.order.clone(), plan.mapped_bytes_max, usize::MAX);
+        let room = plan.mapped_bytes_max;
+        let made = || Records::new(plan.order.clone(), room, usize::MAX).of_sample();
         let map = shared.job.map.as_ref();
         Self {
             order: &plan.order,

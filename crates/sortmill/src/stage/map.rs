@@ -1,13 +1,17 @@
 //! Batch to batches, by the user's function. Without one the batch passes as it is.
 
-use crate::batch::{Batch, Records};
-use crate::error::Result;
+use crate::batch::{Batch, Pause, Records};
+use crate::error::Error;
 use crate::job::{Around, Mapper};
 
-/// Calls `mapper` with records of `batch`, whose bytes begin at byte `zero` of input number `input`, from number `from` on, until what it makes is a batch or no record is left; that
-/// is gathered in `made`, the caller's scratch space. Answers it, or what was wrong with the last record that the mapper
-/// saw: the function failed, made a record that is not of the job's format, or too much out of one; and the number of the
-/// next record.
+/// What a mapper made, or what was wrong, and where in the slab the record begins that it is about, if that is not the
+/// last one.
+pub type Made<'a> = Result<Batch<'a>, Box<(Error, Option<usize>)>>;
+
+/// Calls `mapper` with records of `batch`, whose bytes begin at byte `zero` of input number `input`, from number `from` on,
+/// until what it makes is a batch or no record is left; that is gathered in `made`, the caller's scratch space. Answers it,
+/// or what was wrong with the last record that the mapper saw: the function failed, made a record that is not of the job's
+/// format, or too much out of one; and the number of the next record. What the mapper held back the last time comes first.
 pub fn map<'a>(
     batch: &Batch<'_>,
     from: usize,
@@ -15,15 +19,18 @@ pub fn map<'a>(
     (mapper, around): (&mut Mapper, Option<&Around>),
     made: &'a mut Records,
     key: u64,
-) -> (Result<Batch<'a>>, usize) {
+) -> (Made<'a>, usize) {
     made.clear();
     let mut next = from;
+    let was_held = made.is_held();
     let mut work = || {
-        while next < batch.len() && !made.is_full() {
-            made.place = (
-                input,
-                zero.wrapping_add(batch.offsets.range(next).start as u64),
-            );
+        if was_held {
+            made.pause_for(Pause::Room);
+            mapper(None, made);
+        }
+        while next < batch.len() && !made.is_full() && !made.is_held() {
+            let at = batch.offsets.range(next).start;
+            made.give((input, zero.wrapping_add(at as u64)), at);
             let record = batch.record(next);
             mapper(Some(record), made);
             made.passed(record);
@@ -34,22 +41,32 @@ pub fn map<'a>(
         None => work(),
         Some(around) => around(&mut work),
     }
-    assert!(next > from, "what is around a map function calls it");
-    (made.batch(batch.chunk, key), next)
+    assert!(
+        was_held || next > from,
+        "what is around a map function calls it"
+    );
+    (looked_at(made, batch.chunk, key), next)
 }
 
-/// What the mapper still has to say after its worker's last record, as records of chunk `chunk`; an empty batch when
-/// that is all.
+/// What the mapper still has to say after the last record of its worker or of a chunk, as records of chunk `chunk`; an
+/// empty batch when that is all of its worker's.
 ///
 /// # Errors
 /// When the function failed, made a record that is not of the job's format, or too much.
 pub fn rest<'a>(
     mapper: &mut Mapper,
+    pause: Pause,
     made: &'a mut Records,
     chunk: u64,
     key: u64,
-) -> Result<Batch<'a>> {
+) -> Made<'a> {
     made.clear();
+    made.pause_for(pause);
     mapper(None, made);
+    looked_at(made, chunk, key)
+}
+
+fn looked_at(made: &Records, chunk: u64, key: u64) -> Made<'_> {
     made.batch(chunk, key)
+        .map_err(|error| Box::new((error, made.blamed())))
 }

@@ -15,6 +15,7 @@ mod generate;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_batches;
 mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_inputs;

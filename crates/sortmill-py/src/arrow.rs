@@ -1,0 +1,323 @@
+//! Batches as Arrow's, through its C data interface: columns are copied as a whole, or not at all.
+//!
+//! ```text
+//! Gathered --> RecordBatch --> capsules --> pyarrow, Polars, DuckDB, ...
+//! Gathered <-- RecordBatch <-- capsules <-- whatever has `__arrow_c_array__` or `__arrow_c_stream__`
+//! ```
+//!
+//! The interface (Arrow PyCapsule Interface, Arrow C Data Interface) hands structures of pointers through capsules: this is
+//! the one file of the binding with `unsafe`. Whoever takes a structure out of a capsule owns it and leaves it marked as
+//! released; a capsule that nobody took from releases it when it goes.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::types::{
+    BinaryViewType, ByteArrayType, ByteViewType, Float32Type, Float64Type, GenericBinaryType,
+    GenericStringType, Int8Type, Int16Type, Int32Type, Int64Type, StringViewType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Float64Array, GenericByteArray,
+    GenericByteViewArray, Int64Array, RecordBatch, RecordBatchReader, StringArray, StructArray,
+    UInt64Array,
+};
+use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Schema};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use sortmill::pipeline::{Column, Gather, Gathered, Type};
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A value takes at most so many bytes together with all others of its column.
+const COLUMN_BYTES_MAX: usize = 1 << 30;
+
+/// A batch that Python's libraries take as it is.
+#[pyclass(frozen, module = "sortmill._sortmill")]
+pub struct Batch {
+    batch: RecordBatch,
+}
+
+impl Batch {
+    pub fn new(batch: RecordBatch) -> Self {
+        Self { batch }
+    }
+}
+
+#[pymethods]
+impl Batch {
+    /// Capsules of its schema and of its columns. A schema that is asked for instead is not looked at, as the interface
+    /// allows.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        drop(requested_schema);
+        let all = StructArray::from(self.batch.clone());
+        let (array, schema) = to_ffi(&all.to_data()).map_err(wrong)?;
+        let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+        let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+        PyTuple::new(py, [schema, array])
+    }
+}
+
+fn wrong(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// A capsule with the stream of `reader`.
+pub fn stream_capsule<'py>(
+    py: Python<'py>,
+    reader: Box<dyn RecordBatchReader + Send>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
+}
+
+/// The batches of whatever has `__arrow_c_stream__` or `__arrow_c_array__`.
+pub fn batches(from: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
+    if from.hasattr("__arrow_c_array__")? {
+        return Ok(vec![one_batch(from)?]);
+    }
+    stream(from)?.collect::<Result<_, _>>().map_err(wrong)
+}
+
+/// The batches of whatever has `__arrow_c_stream__`, one after the other.
+pub fn stream(from: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    if !from.hasattr("__arrow_c_stream__")? {
+        let of = from.get_type().name()?;
+        let text = format!("{of} is no Arrow data: it has no __arrow_c_stream__");
+        return Err(PyTypeError::new_err(text));
+    }
+    let capsule = from.call_method0("__arrow_c_stream__")?;
+    let capsule = capsule.cast::<PyCapsule>()?;
+    let pointer = capsule.pointer_checked(Some(STREAM))?;
+    // SAFETY: a capsule of this name holds a stream (PyCapsule Interface), which lives as long as the capsule; `from_raw`
+    // takes it out and leaves one that is released.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) };
+    reader.map_err(wrong)
+}
+
+fn one_batch(from: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let capsules = from.call_method0("__arrow_c_array__")?;
+    let capsules = capsules.cast::<PyTuple>()?;
+    let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+    let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
+    let array = array.cast::<PyCapsule>()?.pointer_checked(Some(ARRAY))?;
+    // SAFETY: capsules of these names hold a schema and an array (PyCapsule Interface), which live as long as the capsules;
+    // `from_raw` takes the array out and leaves one that is released; the schema is only read.
+    let data = unsafe {
+        let array = FFI_ArrowArray::from_raw(array.cast().as_ptr());
+        from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
+    };
+    let data = data.map_err(wrong)?;
+    if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
+        let text = format!("{} is no batch of columns", data.data_type());
+        return Err(PyTypeError::new_err(text));
+    }
+    Ok(RecordBatch::from(StructArray::from(data)))
+}
+
+/// What records of these columns are in Arrow.
+pub fn schema(columns: &[Column]) -> Schema {
+    let field = |column: &Column| {
+        let kind = match column.kind {
+            Type::Binary => DataType::Binary,
+            Type::String => DataType::Utf8,
+            Type::I64 => DataType::Int64,
+            Type::U64 => DataType::UInt64,
+            Type::F64 => DataType::Float64,
+            Type::Bool => DataType::Boolean,
+        };
+        // There are no nulls, but a schema that says so is another one to most libraries.
+        Field::new(&column.name, kind, true)
+    };
+    Schema::new(columns.iter().map(field).collect::<Vec<_>>())
+}
+
+/// The records as Arrow has them; or the number of one that has text that is none, and what is wrong.
+pub fn batch_of(
+    columns: &[Column],
+    schema: &Arc<Schema>,
+    from: Gathered,
+) -> Result<RecordBatch, (usize, String)> {
+    let arrays = columns.iter().zip(from.into_columns());
+    let arrays: Result<Vec<ArrayRef>, _> = arrays
+        .map(|(column, values)| array_of(column, values))
+        .collect();
+    let batch = RecordBatch::try_new(Arc::clone(schema), arrays?);
+    Ok(batch.expect("columns are as their schema says"))
+}
+
+fn array_of(column: &Column, values: Gather) -> Result<ArrayRef, (usize, String)> {
+    Ok(match (column.kind, values) {
+        (kind, Gather::Bytes { ends, bytes }) => {
+            let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
+            let bytes = Buffer::from_vec(bytes);
+            if kind != Type::String {
+                return Ok(Arc::new(BinaryArray::new(ends, bytes, None)));
+            }
+            let array = StringArray::try_new(ends.clone(), bytes.clone(), None);
+            Arc::new(array.map_err(|_| {
+                let name = &column.name;
+                let text = format!("{name} is not UTF-8, and a Python function gets text");
+                (first_wrong(&ends, &bytes), text)
+            })?)
+        }
+        (Type::I64, Gather::Words(words)) => Arc::new(Int64Array::from_iter_values(
+            words.iter().map(|&word| word as i64),
+        )),
+        (Type::F64, Gather::Words(words)) => {
+            let floats = words.iter().map(|&word| f64::from_bits(word));
+            Arc::new(Float64Array::from_iter_values(floats))
+        }
+        (_, Gather::Words(words)) => Arc::new(UInt64Array::from(words)),
+        (_, Gather::Bools(bools)) => {
+            let bools: Vec<bool> = bools.iter().map(|&value| value != 0).collect();
+            Arc::new(BooleanArray::from(bools))
+        }
+    })
+}
+
+fn first_wrong(ends: &[i32], bytes: &[u8]) -> usize {
+    let is_wrong =
+        |of: &[i32]| std::str::from_utf8(&bytes[of[0] as usize..of[1] as usize]).is_err();
+    ends.windows(2).position(is_wrong).unwrap_or(0)
+}
+
+/// Names and types of the columns of Arrow data that can be read.
+pub fn columns_of(schema: &Schema) -> Result<Vec<Column>, String> {
+    let column = |field: &Arc<Field>| {
+        let kind = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Type::Binary,
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Type::I64,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Type::I64,
+            DataType::UInt64 => Type::U64,
+            DataType::Float32 | DataType::Float64 => Type::F64,
+            DataType::Boolean => Type::Bool,
+            other => {
+                let name = field.name();
+                return Err(format!(
+                    "column {name} is of type {other}, which there is none for: make it text, bytes, a number or a bool"
+                ));
+            }
+        };
+        Ok(Column::new(field.name(), kind))
+    };
+    schema.fields().iter().map(column).collect()
+}
+
+/// The records of a batch that has these columns, in any order, and no others.
+pub fn gathered(made: &[Column], batch: &RecordBatch) -> Result<Gathered, String> {
+    let schema = batch.schema();
+    let known = |field: &&Arc<Field>| made.iter().any(|column| column.name == *field.name());
+    if let Some(other) = schema.fields().iter().find(|field| !known(field)) {
+        return Err(format!("there is a column {} too many", other.name()));
+    }
+    let values = |column: &Column| {
+        let mut found = schema.fields().iter().enumerate();
+        let found = found.find(|(_, field)| *field.name() == column.name);
+        let (at, _) = found.ok_or_else(|| format!("there is no column {}", column.name))?;
+        values_of(column, batch.column(at))
+    };
+    let columns: Vec<Gather> = made.iter().map(values).collect::<Result<_, _>>()?;
+    Ok(Gathered::of(columns, 0))
+}
+
+fn values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
+    let name = &column.name;
+    if array.null_count() > 0 {
+        let at = (0..array.len()).find(|&at| array.is_null(at)).unwrap_or(0);
+        return Err(format!(
+            "column {name} has a null, in row {at} of the batch"
+        ));
+    }
+    if array.is_empty() {
+        return Ok(Gather::new(column.kind));
+    }
+    let made = match (column.kind, array.data_type()) {
+        (Type::String, DataType::Utf8) => bytes(array.as_bytes::<GenericStringType<i32>>()),
+        (Type::String, DataType::LargeUtf8) => bytes(array.as_bytes::<GenericStringType<i64>>()),
+        (Type::String, DataType::Utf8View) => views(array.as_byte_view::<StringViewType>()),
+        (Type::Binary, DataType::Binary) => bytes(array.as_bytes::<GenericBinaryType<i32>>()),
+        (Type::Binary, DataType::LargeBinary) => bytes(array.as_bytes::<GenericBinaryType<i64>>()),
+        (Type::Binary, DataType::BinaryView) => views(array.as_byte_view::<BinaryViewType>()),
+        (Type::Binary, DataType::FixedSizeBinary(_)) => {
+            let array = array.as_fixed_size_binary();
+            joined((0..array.len()).map(|at| array.value(at)))
+        }
+        (Type::I64, DataType::Int64) => words::<Int64Type>(array, |value| value as u64),
+        (Type::I64, DataType::Int32) => words::<Int32Type>(array, |value| i64::from(value) as u64),
+        (Type::I64, DataType::Int16) => words::<Int16Type>(array, |value| i64::from(value) as u64),
+        (Type::I64, DataType::Int8) => words::<Int8Type>(array, |value| i64::from(value) as u64),
+        (Type::I64 | Type::U64, DataType::UInt32) => words::<UInt32Type>(array, u64::from),
+        (Type::I64 | Type::U64, DataType::UInt16) => words::<UInt16Type>(array, u64::from),
+        (Type::I64 | Type::U64, DataType::UInt8) => words::<UInt8Type>(array, u64::from),
+        (Type::U64, DataType::UInt64) => words::<UInt64Type>(array, |value| value),
+        (Type::F64, DataType::Float64) => words::<Float64Type>(array, f64::to_bits),
+        (Type::F64, DataType::Float32) => {
+            words::<Float32Type>(array, |value| f64::from(value).to_bits())
+        }
+        (Type::Bool, DataType::Boolean) => {
+            let array = array.as_boolean();
+            Some(Gather::Bools(array.values().iter().map(u8::from).collect()))
+        }
+        (wanted, found) => {
+            let wanted = wanted.name();
+            return Err(format!(
+                "column {name} is of type {found}, which is no {wanted}"
+            ));
+        }
+    };
+    made.ok_or_else(|| format!("column {name} has more than 1 GiB in one batch"))
+}
+
+fn words<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    word: impl Fn(T::Native) -> u64,
+) -> Option<Gather> {
+    let values = array.as_primitive::<T>().values().iter();
+    Some(Gather::Words(values.map(|&value| word(value)).collect()))
+}
+
+fn bytes<T: ByteArrayType>(array: &GenericByteArray<T>) -> Option<Gather> {
+    let offsets = array.value_offsets();
+    let (first, last) = (offsets[0].as_usize(), offsets[array.len()].as_usize());
+    if last - first > COLUMN_BYTES_MAX {
+        return None;
+    }
+    let ends = offsets.iter().map(|end| (end.as_usize() - first) as i32);
+    Some(Gather::Bytes {
+        ends: ends.collect(),
+        bytes: array.value_data()[first..last].to_vec(),
+    })
+}
+
+fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Option<Gather> {
+    let value = |at: usize| -> &[u8] { array.value(at).as_ref() };
+    joined((0..array.len()).map(value))
+}
+
+fn joined<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Gather> {
+    let (mut ends, mut bytes) = (vec![0], Vec::new());
+    for value in values {
+        bytes.extend_from_slice(value);
+        if bytes.len() > COLUMN_BYTES_MAX {
+            return None;
+        }
+        ends.push(bytes.len() as i32);
+    }
+    Some(Gather::Bytes { ends, bytes })
+}

@@ -1,0 +1,380 @@
+//! Functions of the user's, called with a batch at a time: the same in this process and in a worker process.
+//!
+//! In comes a batch as columns, out come records as columns, each with the number of the record it was made of. A function
+//! of records is called with each as a dictionary, one after the other; a function of batches gets Arrow's columns.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_schema::Schema;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sortmill::error::{Error, ErrorKind};
+use sortmill::pipeline::{
+    BatchFn, Column, Gathered, Owned, Refused, RowSink, Type, Value, hand_over,
+};
+
+use crate::arrow::{self, Batch};
+use crate::function::{record, record_dict};
+use crate::running::Running;
+use crate::wire::counted;
+
+/// What is done with a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It answers a record or none.
+    Map,
+    /// It answers any number of records.
+    FlatMap,
+    /// It answers whether a record stays.
+    Filter,
+    /// It answers a batch for a batch.
+    Batches,
+}
+
+impl Kind {
+    pub fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "map" => Self::Map,
+            "flat_map" => Self::FlatMap,
+            "filter" => Self::Filter,
+            "map_batches" => Self::Batches,
+            _ => return None,
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::FlatMap => "flat_map",
+            Self::Filter => "filter",
+            Self::Batches => "map_batches",
+        }
+    }
+}
+
+/// The types of columns.
+pub fn kinds_of(columns: &[Column]) -> Vec<Type> {
+    columns.iter().map(|column| column.kind).collect()
+}
+
+/// A function, and what it is told of.
+pub struct Definition {
+    pub kind: Kind,
+    /// What it is called, for people.
+    pub name: String,
+    pub function: Py<PyAny>,
+    pub columns: Vec<Column>,
+    pub made: Vec<Column>,
+    pub kinds: Vec<Type>,
+    pub made_kinds: Vec<Type>,
+    schema: Arc<Schema>,
+    /// It answers the same whenever it is asked the same, and does nothing else.
+    pub is_pure: bool,
+    /// It is a class, of which each worker has an object.
+    pub keeps_state: bool,
+    /// How long it may work on a batch.
+    pub timeout: Option<Duration>,
+}
+
+impl Definition {
+    pub fn new(
+        py: Python<'_>,
+        kind: Kind,
+        function: Py<PyAny>,
+        columns: Vec<Column>,
+        made: Vec<Column>,
+    ) -> PyResult<Self> {
+        let about = py.import("sortmill._functions")?.getattr("about")?;
+        let (name, keeps_state) = about.call1((&function,))?.extract()?;
+        Ok(Self {
+            kind,
+            name,
+            kinds: kinds_of(&columns),
+            made_kinds: kinds_of(&made),
+            schema: Arc::new(arrow::schema(&columns)),
+            function,
+            columns,
+            made,
+            is_pure: false,
+            keeps_state,
+            timeout: None,
+        })
+    }
+}
+
+/// What went wrong with a record of a batch.
+pub struct Failure {
+    pub at: usize,
+    pub error: Box<Error>,
+    /// What the function raised.
+    pub raised: Option<PyErr>,
+}
+
+impl Failure {
+    pub fn raised(py: Python<'_>, at: usize, raised: PyErr) -> Self {
+        let cause = match raised.value(py).str() {
+            Ok(text) => format!(
+                "{}: {text}",
+                raised
+                    .get_type(py)
+                    .name()
+                    .map_or_else(|_| "an exception".to_owned(), |name| name.to_string())
+            ),
+            Err(_) => raised.to_string(),
+        };
+        Self {
+            at,
+            error: Box::new(Error::new(ErrorKind::Function, DOING, cause)),
+            raised: Some(raised),
+        }
+    }
+
+    fn plain(at: usize, error: Error) -> Self {
+        Self {
+            at,
+            error: Box::new(error),
+            raised: None,
+        }
+    }
+}
+
+const DOING: &str = "calling a Python function";
+
+/// A function in the hands of one worker.
+pub struct Caller {
+    definition: Arc<Definition>,
+    /// The object of a class and its `finish`, or the function itself.
+    begun: Option<(Py<PyAny>, Option<Py<PyAny>>)>,
+}
+
+impl Caller {
+    pub fn new(definition: &Arc<Definition>) -> Self {
+        Self {
+            definition: Arc::clone(definition),
+            begun: None,
+        }
+    }
+
+    /// What it makes of a batch.
+    ///
+    /// Between records it looks whether they are wanted still.
+    pub fn call(
+        &mut self,
+        py: Python<'_>,
+        batch: Cow<'_, Gathered>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Gathered, Failure> {
+        let definition = Arc::clone(&self.definition);
+        if self.begun.is_none() {
+            let begin = || -> PyResult<_> {
+                let begin = py.import("sortmill._functions")?.getattr("begin")?;
+                begin.call1((&definition.function,))?.extract()
+            };
+            self.begun = Some(begin().map_err(|error| Failure::raised(py, 0, error))?);
+        }
+        let (function, _) = self.begun.as_ref().expect("it was just made");
+        let function = function.bind(py);
+        if definition.kind == Kind::Batches {
+            return definition.call_with_batch(function, batch.into_owned());
+        }
+        let mut made = Gathered::new(&definition.made_kinds);
+        for at in 0..batch.len() {
+            if is_over() {
+                return Err(Failure::plain(at, Error::interrupted()));
+            }
+            definition.call_with_record(function, &batch, at, &mut made)?;
+        }
+        Ok(made)
+    }
+
+    /// What its object makes when there are no more records; nothing if it never was called, or has no `finish`.
+    pub fn finish(&mut self, py: Python<'_>) -> Result<Gathered, Failure> {
+        let definition = &self.definition;
+        let mut made = Gathered::new(&definition.made_kinds);
+        let Some((_, Some(finish))) = self.begun.take() else {
+            return Ok(made);
+        };
+        let raised = |error| Failure::raised(py, 0, error);
+        let answer = finish.bind(py).call0().map_err(raised)?;
+        match definition.kind {
+            _ if answer.is_none() => {}
+            Kind::Batches => return definition.taken(&answer),
+            Kind::Filter => {
+                let error = PyTypeError::new_err("finish of a filter answers nothing");
+                return Err(raised(error));
+            }
+            Kind::Map | Kind::FlatMap => definition.push_all(&answer, 0, &mut made)?,
+        }
+        Ok(made)
+    }
+}
+
+impl Definition {
+    fn call_with_batch(
+        &self,
+        function: &Bound<'_, PyAny>,
+        batch: Gathered,
+    ) -> Result<Gathered, Failure> {
+        let py = function.py();
+        let batch = arrow::batch_of(&self.columns, &self.schema, batch);
+        let batch = batch.map_err(|(at, cause)| {
+            Failure::plain(at, Error::new(ErrorKind::Input, DOING, cause))
+        })?;
+        let answer = function.call1((Batch::new(batch),));
+        let answer = answer.map_err(|error| Failure::raised(py, 0, error))?;
+        self.taken(&answer)
+    }
+
+    /// The records of the Arrow data that a function answered.
+    fn taken(&self, answer: &Bound<'_, PyAny>) -> Result<Gathered, Failure> {
+        let py = answer.py();
+        let batches = arrow::batches(answer).map_err(|error| Failure::raised(py, 0, error))?;
+        let wrong = |cause: String| Failure::raised(py, 0, PyTypeError::new_err(cause));
+        let gathered = |batch| arrow::gathered(&self.made, batch).map_err(wrong);
+        if let [only] = &batches[..] {
+            return gathered(only);
+        }
+        let mut made = Gathered::new(&self.made_kinds);
+        for batch in &batches {
+            let batch = gathered(batch)?;
+            for at in 0..batch.len() {
+                let pushed = batch.with(&self.made_kinds, at, |values| made.push(0, values));
+                pushed.map_err(|error| Failure::plain(0, error))?;
+            }
+        }
+        Ok(made)
+    }
+
+    fn call_with_record(
+        &self,
+        function: &Bound<'_, PyAny>,
+        batch: &Gathered,
+        at: usize,
+        made: &mut Gathered,
+    ) -> Result<(), Failure> {
+        let py = function.py();
+        let dict = |values: &[Value<'_>]| record_dict(py, &self.columns, values);
+        let dict: Bound<'_, PyDict> = batch
+            .with(&self.kinds, at, dict)
+            .map_err(|error| Failure::plain(at, error))?;
+        let answer = function.call1((dict,));
+        let answer = answer.map_err(|error| Failure::raised(py, at, error))?;
+        match self.kind {
+            Kind::Filter => {
+                let keeps = answer.is_truthy();
+                if keeps.map_err(|error| Failure::raised(py, at, error))? {
+                    let push = |values: &[Value<'_>]| made.push(at as u32, values);
+                    let pushed = batch.with(&self.kinds, at, push);
+                    pushed.map_err(|error| Failure::plain(at, error))?;
+                }
+                Ok(())
+            }
+            _ if answer.is_none() => Ok(()),
+            Kind::FlatMap => self.push_all(&answer, at, made),
+            Kind::Map | Kind::Batches => self.push(&answer, at, made),
+        }
+    }
+
+    fn push_all(
+        &self,
+        answer: &Bound<'_, PyAny>,
+        at: usize,
+        made: &mut Gathered,
+    ) -> Result<(), Failure> {
+        let raised = |error| Failure::raised(answer.py(), at, error);
+        for one in answer.try_iter().map_err(raised)? {
+            self.push(&one.map_err(raised)?, at, made)?;
+        }
+        Ok(())
+    }
+
+    fn push(
+        &self,
+        answer: &Bound<'_, PyAny>,
+        at: usize,
+        made: &mut Gathered,
+    ) -> Result<(), Failure> {
+        let record = record(&self.made, answer);
+        let record = record.map_err(|error| Failure::raised(answer.py(), at, error))?;
+        let values: Vec<Value<'_>> = record.iter().map(Owned::value).collect();
+        let pushed = made.push(at as u32, &values);
+        pushed.map_err(|error| Failure::plain(at, error))
+    }
+}
+
+/// A function that is called in this process.
+pub struct Here {
+    caller: Caller,
+    running: Arc<Running>,
+    number: usize,
+    made: Gathered,
+    next: usize,
+}
+
+impl Here {
+    pub fn new(definition: &Arc<Definition>, running: &Arc<Running>, number: usize) -> Self {
+        Self {
+            caller: Caller::new(definition),
+            running: Arc::clone(running),
+            number,
+            made: Gathered::new(&definition.made_kinds),
+            next: 0,
+        }
+    }
+
+    fn take(
+        &mut self,
+        count: usize,
+        is_sample: bool,
+        call: impl FnOnce(&mut Caller, Python<'_>) -> Result<Gathered, Failure>,
+    ) -> Result<(), Refused> {
+        let (made, busy) = Python::attach(|py| {
+            let began = std::time::Instant::now();
+            let made = call(&mut self.caller, py);
+            let busy = began.elapsed();
+            let said = counted(py).unwrap_or_default();
+            if !is_sample && made.is_ok() {
+                self.running.count(&said);
+            }
+            (made, busy)
+        });
+        match made {
+            Ok(made) => {
+                if !is_sample {
+                    self.running
+                        .tally(self.number, count, made.len(), busy.as_nanos() as u64);
+                }
+                (self.made, self.next) = (made, 0);
+                Ok(())
+            }
+            Err(Failure { at, error, raised }) => {
+                if let Some(raised) = raised {
+                    self.running.raise(raised);
+                }
+                Err((at, error))
+            }
+        }
+    }
+}
+
+impl BatchFn for Here {
+    fn call(&mut self, batch: &Gathered, is_sample: bool) -> Result<(), Refused> {
+        let running = Arc::clone(&self.running);
+        self.take(batch.len(), is_sample, |caller, py| {
+            caller.call(py, Cow::Borrowed(batch), &|| running.has_raised())
+        })
+    }
+
+    fn rows(&mut self, sink: RowSink<'_>, is_full: &dyn Fn() -> bool) -> Result<bool, Error> {
+        let kinds = &self.caller.definition.made_kinds;
+        hand_over(&self.made, kinds, &mut self.next, sink, is_full)
+    }
+
+    fn finish(&mut self, is_sample: bool) -> Result<(), Error> {
+        let finished = self.take(0, is_sample, Caller::finish);
+        finished.map_err(|(_, error)| *error)
+    }
+}

@@ -1,0 +1,122 @@
+//! What functions did while a pipeline ran: calls, time, what they counted, what they raised.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+use sortmill::io::sync::{Mutex, lock};
+use sortmill::queue::Stop;
+
+use crate::batched::Definition;
+use crate::pool::Pool;
+use crate::work::Raised;
+
+/// What is shared between the functions of a table, and where they run.
+#[derive(Default)]
+pub struct Running {
+    pub raised: Raised,
+    pool: Mutex<Option<Arc<Pool>>>,
+    tallies: Mutex<BTreeMap<usize, Tally>>,
+    counts: Mutex<BTreeMap<String, i64>>,
+    /// What ends the run.
+    stop: Mutex<Stop>,
+}
+
+/// What one function did.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    calls: u64,
+    records_in: u64,
+    records_out: u64,
+    busy_ns: u64,
+}
+
+impl Running {
+    /// Begins anew, in the processes of `pool` or in this one.
+    pub fn begin(&self, pool: Option<Arc<Pool>>) {
+        lock(&self.tallies).clear();
+        lock(&self.counts).clear();
+        *lock(&self.pool) = pool;
+    }
+
+    /// The run ends with `stop`.
+    pub fn ends_with(&self, stop: &Stop) {
+        *lock(&self.stop) = stop.clone();
+    }
+
+    /// Whether the run is ending.
+    pub fn is_stopped(&self) -> bool {
+        lock(&self.stop).is_stopped()
+    }
+
+    /// No more functions are called.
+    pub fn end(&self) -> Option<Arc<Pool>> {
+        lock(&self.pool).take()
+    }
+
+    /// The processes that functions run in, if they run in any.
+    pub fn pool(&self) -> Option<Arc<Pool>> {
+        lock(&self.pool).clone()
+    }
+
+    /// Function `number` made `out` records of `of` in `busy_ns`.
+    pub fn tally(&self, number: usize, of: usize, out: usize, busy_ns: u64) {
+        let mut tallies = lock(&self.tallies);
+        let tally = tallies.entry(number).or_default();
+        tally.calls += u64::from(of > 0);
+        tally.records_in += of as u64;
+        tally.records_out += out as u64;
+        tally.busy_ns += busy_ns;
+    }
+
+    /// Adds what functions counted, as JSON, to the sums.
+    pub fn count(&self, said: &[u8]) {
+        if said.is_empty() {
+            return;
+        }
+        let said: BTreeMap<String, i64> = serde_json::from_slice(said).unwrap_or_default();
+        let mut counts = lock(&self.counts);
+        for (name, count) in said {
+            let sum = counts.entry(name).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    /// Whether something was raised, by a function or a signal: then nobody wants what functions make any more.
+    pub fn has_raised(&self) -> bool {
+        lock(&self.raised).is_some()
+    }
+
+    /// Keeps what a function raised, if it is the first.
+    pub fn raise(&self, raised: PyErr) {
+        lock(&self.raised).get_or_insert(raised);
+    }
+
+    /// All of it, as data: `functions`, `counters`, `processes`.
+    pub fn told(&self, functions: &[Arc<Definition>], pool: Option<&Pool>) -> Value {
+        let tallies = lock(&self.tallies);
+        let function = |(number, definition): (usize, &Arc<Definition>)| {
+            let tally = tallies.get(&number).copied().unwrap_or_default();
+            json!({
+                "verb": definition.kind.name(),
+                "name": definition.name,
+                "calls": tally.calls,
+                "records_in": tally.records_in,
+                "records_out": tally.records_out,
+                "busy_ns": tally.busy_ns,
+            })
+        };
+        let functions: Vec<Value> = functions.iter().enumerate().map(function).collect();
+        let counts = lock(&self.counts);
+        let counters: Map<String, Value> = counts
+            .iter()
+            .map(|(name, &count)| (name.clone(), json!(count)))
+            .collect();
+        json!({
+            "functions": functions,
+            "counters": counters,
+            "processes": pool.map_or_else(|| json!({"count": 0}), Pool::told),
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! One run of a pipeline: where its functions run, and what is told of it.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sortmill::error::Error;
+use sortmill::io::Host;
+use sortmill::io::sync::Arc;
+use sortmill::pipeline::{PhaseNow, Pipeline, PipelineReport, Settings, Watched};
+use sortmill::progress::{Part, Snapshot};
+use sortmill::queue::Stop;
+
+use crate::batched::Definition;
+use crate::errors::raised;
+use crate::host;
+use crate::pool::Pool;
+use crate::running::Running;
+use crate::work::{work, work_watched};
+
+/// The report as JSON, as a few lines, and what functions did, as JSON.
+pub type Told = (String, String, String);
+
+/// What a job may use, as Python says it.
+#[derive(FromPyObject)]
+pub struct Asked {
+    #[pyo3(item)]
+    memory: Option<u64>,
+    #[pyo3(item)]
+    temp: Vec<PathBuf>,
+    #[pyo3(item)]
+    threads: Option<usize>,
+    #[pyo3(item)]
+    processes: Option<usize>,
+    #[pyo3(item)]
+    worker_memory: Option<u64>,
+    /// Is called with how far the pipeline is, many times a second.
+    #[pyo3(item)]
+    progress: Option<Py<PyAny>>,
+}
+
+impl Asked {
+    fn settings(&self) -> Settings {
+        Settings {
+            memory_bytes: self.memory,
+            temps: self.temp.clone(),
+            threads: self.threads,
+            ..Settings::default()
+        }
+    }
+}
+
+/// Where a table calls functions of Python's.
+#[derive(Clone, Copy, Default)]
+pub struct Calls {
+    /// Those of records or batches, in front of the first verb that brings records together and behind it.
+    pub in_front: bool,
+    pub behind: bool,
+    /// Those of groups, which run in this process.
+    pub of_groups: bool,
+    /// There is such a verb already.
+    pub is_behind: bool,
+}
+
+/// What a pipeline has of Python's.
+pub struct Runs {
+    pub running: Arc<Running>,
+    pub functions: Vec<Arc<Definition>>,
+    pub calls: Calls,
+}
+
+impl Runs {
+    /// How many processes functions run in.
+    fn process_count(&self, asked: &Asked) -> usize {
+        let threads = || asked.threads.unwrap_or_else(sortmill::io::sync::core_count);
+        match (self.functions.is_empty(), asked.processes) {
+            (true, _) => 0,
+            (false, Some(count)) => count,
+            (false, None) if self.calls.in_front => threads(),
+            (false, None) => 0,
+        }
+    }
+
+    /// What would be done.
+    pub fn explain(&self, py: Python<'_>, asked: &Asked, pipeline: &Pipeline) -> PyResult<String> {
+        let mut told = work(py, &self.running.raised, |_| {
+            self.running.begin(None);
+            pipeline.explain(&asked.settings(), &host()?)
+        })?;
+        if !self.functions.is_empty() {
+            told += &match self.process_count(asked) {
+                0 => "functions        in this process, one at a time\n".to_owned(),
+                count => format!("functions        in {count} processes\n"),
+            };
+        }
+        Ok(told)
+    }
+
+    /// Does `what`.
+    pub fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        asked: &Asked,
+        what: impl FnOnce(&Settings, &Host, &Stop) -> Result<(PipelineReport, T), Error> + Send,
+    ) -> PyResult<(Told, T)> {
+        let pool = match self.process_count(asked) {
+            0 => None,
+            count => {
+                let pool = Pool::new(py, &self.functions, count, asked.worker_memory)?;
+                Some(Arc::new(pool))
+            }
+        };
+        self.running.begin(pool.clone());
+        let watched: Arc<Watched> = Arc::default();
+        let host = host().map_err(|error| raised(py, &error))?;
+        let look = |py: Python<'_>| match (&asked.progress, watched.now(&host)) {
+            (Some(callback), Some(now)) => tell(py, callback, &now),
+            _ => Ok(()),
+        };
+        let done = work_watched(py, &self.running.raised, look, |stop| {
+            self.running.ends_with(stop);
+            if let Some(pool) = &pool {
+                pool.ends_with(stop);
+            }
+            let settings = Settings {
+                // On the one interpreter of this process functions gain nothing from threads.
+                reduces_in_turn: self.calls.of_groups || self.calls.behind && pool.is_none(),
+                watched: asked.progress.is_some().then(|| Arc::clone(&watched)),
+                ..asked.settings()
+            };
+            what(&settings, &host, stop)
+        });
+        self.running.end();
+        if let Some(pool) = &pool {
+            pool.end(done.is_ok());
+        }
+        let (report, made) = done?;
+        let told = self.running.told(&self.functions, pool.as_deref());
+        Ok(((report.to_json(), report.summary(), told.to_string()), made))
+    }
+}
+
+/// Tells how far a phase is: its verb, number and count of phases; what the job does; seconds; the part that is done, from
+/// 0 to 1, and the seconds left, where they are known.
+fn tell(py: Python<'_>, callback: &Py<PyAny>, now: &PhaseNow) -> PyResult<()> {
+    let snapshot = &now.snapshot;
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let told = PyDict::new(py);
+    told.set_item("verb", &now.name)?;
+    told.set_item("number", now.number + 1)?;
+    told.set_item("count", now.count)?;
+    told.set_item("phase", snapshot.phase.name())?;
+    told.set_item("seconds", seconds(snapshot.elapsed_ns))?;
+    told.set_item("share", snapshot.share)?;
+    told.set_item("seconds_left", snapshot.left_ns().map(seconds))?;
+    told.set_item("bytes_read", sum(snapshot, |part| part.read_bytes))?;
+    told.set_item("bytes_written", sum(snapshot, |part| part.written_bytes))?;
+    callback.call1(py, (told,)).map(drop)
+}
+
+fn sum(snapshot: &Snapshot, bytes: impl Fn(&Part) -> u64) -> u64 {
+    snapshot.parts.iter().map(bytes).sum()
+}

@@ -1,0 +1,137 @@
+//! What a process and its worker process say to one another: fixed headers over a socket, records in shared memory.
+//!
+//! ```text
+//! request  kind  function  instance  is_sample  count  bytes          u64 each, little-endian
+//! answer   is_failure  has_more  at  count  bytes  said_bytes  busy_ns
+//! ```
+//!
+//! One speaks, then the other; the shared memory holds what the last one said: `count` records in `bytes` bytes
+//! (`Gathered::write`), and behind them `said_bytes` bytes of counters, as JSON. A failure's bytes are pickled.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use pyo3::prelude::*;
+use sortmill::pipeline::BATCH_BYTES;
+
+/// Records come back in pieces of about so many bytes.
+pub const PIECE_BYTES: usize = BATCH_BYTES;
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Call a function with the records in memory, and answer the first piece of what it makes.
+    Call,
+    /// The next piece.
+    More,
+    /// What an instance makes when there are no more records.
+    Finish,
+    /// End.
+    Quit,
+}
+
+const ASKS: [Ask; 4] = [Ask::Call, Ask::More, Ask::Finish, Ask::Quit];
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub ask: Ask,
+    pub function: usize,
+    /// Whose state and answers are meant.
+    pub instance: u64,
+    pub is_sample: bool,
+    pub count: usize,
+    pub bytes: usize,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Answer {
+    pub is_failure: bool,
+    pub has_more: bool,
+    /// Which record a failure is about.
+    pub at: usize,
+    pub count: usize,
+    pub bytes: usize,
+    pub said_bytes: usize,
+    /// How long the function worked.
+    pub busy_ns: u64,
+}
+
+const REQUEST_BYTES: usize = 6 * 8;
+pub const ANSWER_BYTES: usize = 7 * 8;
+
+impl Request {
+    pub fn send(&self, to: &mut UnixStream) -> std::io::Result<()> {
+        let ask = ASKS.iter().position(|&ask| ask == self.ask);
+        let words = [
+            ask.expect("it is one of them") as u64,
+            self.function as u64,
+            self.instance,
+            u64::from(self.is_sample),
+            self.count as u64,
+            self.bytes as u64,
+        ];
+        to.write_all(&words.map(u64::to_le_bytes).concat())
+    }
+
+    /// The next request; `None` when nobody asks any more.
+    pub fn receive(from: &mut UnixStream) -> std::io::Result<Option<Self>> {
+        let mut bytes = [0; REQUEST_BYTES];
+        match from.read_exact(&mut bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+            done => done?,
+        }
+        let words = words(&bytes);
+        let ask = ASKS.get(words[0] as usize).copied();
+        Ok(ask.map(|ask| Self {
+            ask,
+            function: words[1] as usize,
+            instance: words[2],
+            is_sample: words[3] != 0,
+            count: words[4] as usize,
+            bytes: words[5] as usize,
+        }))
+    }
+}
+
+impl Answer {
+    pub fn send(&self, to: &mut UnixStream) -> std::io::Result<()> {
+        let words = [
+            u64::from(self.is_failure),
+            u64::from(self.has_more),
+            self.at as u64,
+            self.count as u64,
+            self.bytes as u64,
+            self.said_bytes as u64,
+            self.busy_ns,
+        ];
+        to.write_all(&words.map(u64::to_le_bytes).concat())
+    }
+
+    pub fn of(bytes: &[u8; ANSWER_BYTES]) -> Self {
+        let words = words(bytes);
+        Self {
+            is_failure: words[0] != 0,
+            has_more: words[1] != 0,
+            at: words[2] as usize,
+            count: words[3] as usize,
+            bytes: words[4] as usize,
+            said_bytes: words[5] as usize,
+            busy_ns: words[6],
+        }
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let eight = bytes.chunks_exact(8);
+    eight
+        .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
+        .collect()
+}
+
+/// What a function counted since this was last asked, in this thread, as JSON; empty if nothing.
+pub fn counted(py: Python<'_>) -> PyResult<Vec<u8>> {
+    let module = py.import(pyo3::intern!(py, "sortmill._functions"))?;
+    module.call_method0(pyo3::intern!(py, "counted"))?.extract()
+}

@@ -1,0 +1,126 @@
+"""What functions of the user's are given and may use, in this process and in worker processes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ._errors import UsageError
+
+_here = threading.local()
+
+
+class Counter:
+    """A sum over all records of a run, by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def add(self, count: int = 1) -> None:
+        """Adds to it."""
+        counts: dict[str, int] = _here.__dict__.setdefault("counts", {})
+        counts[self.name] = counts.get(self.name, 0) + int(count)
+
+
+def counter(name: str) -> Counter:
+    """The counter of this name, to be used in a function of a pipeline; `Report.counters` has the sums.
+
+    What a function counts of a batch counts once, however often a worker process died over it, and not at all of records
+    that are only looked at to plan the job.
+    """
+    return Counter(name)
+
+
+def counted() -> bytes:
+    """What this thread counted since this was last asked, as JSON; nothing if nothing."""
+    counts = _here.__dict__.pop("counts", None)
+    return json.dumps(counts).encode() if counts else b""
+
+
+class Batches:
+    """A function of batches, with what stands between the engine's batches and those it wants."""
+
+    def __init__(self, function: Any, batch_format: str, columns: list[tuple[str, str]]) -> None:
+        if batch_format not in ("pyarrow", "numpy", "pandas"):
+            raise UsageError(f"batch_format={batch_format!r}: it is 'pyarrow', 'numpy' or 'pandas'")
+        self.function = function
+        self.batch_format = batch_format
+        self.columns = columns
+
+    def __call__(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        given = pa.record_batch(batch)
+        if self.batch_format == "pyarrow":
+            made = self.function(given)
+        elif self.batch_format == "numpy":
+            made = self.function({name: _array(column) for name, column in zip(given.schema.names, given.columns)})
+        else:
+            made = self.function(given.to_pandas())
+        return self.taken(made)
+
+    def taken(self, made: Any) -> Any:
+        """What a function made, as something with an Arrow interface."""
+        import pyarrow as pa
+
+        if made is None:
+            raise TypeError("the function made None and no batch")
+        if isinstance(made, dict):
+            kinds = dict(self.columns)
+            return pa.record_batch({name: _column(column, kinds.get(name)) for name, column in made.items()})
+        if hasattr(made, "to_feather") and hasattr(made, "columns"):
+            # A frame of pandas, whose own schema has its index and what types it guessed.
+            return pa.record_batch({name: _column(made[name], dict(self.columns).get(name)) for name in made.columns})
+        return made
+
+
+def _array(column: Any) -> Any:
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _column(values: Any, kind: str | None) -> Any:
+    """An Arrow array of values, of the type that the column has where that loses nothing."""
+    import pyarrow as pa
+
+    kinds = {
+        "string": pa.string(), "binary": pa.binary(), "i64": pa.int64(), "u64": pa.uint64(),
+        "f64": pa.float64(), "bool": pa.bool_(),
+    }
+    array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values, from_pandas=False)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    wanted = kinds.get(kind or "")
+    is_whole = pa.types.is_integer(array.type) and wanted in (kinds["i64"], kinds["u64"])
+    return array.cast(wanted) if is_whole else array
+
+
+def begin(function: Any) -> tuple[Any, Any]:
+    """What is called with records, and what is called when there are no more: of a class an object that is made now."""
+    if isinstance(function, Batches):
+        called, finish = begin(function.function)
+        batches = Batches(called, function.batch_format, function.columns)
+        if finish is None:
+            return batches, None
+
+        def finished() -> Any:
+            made = finish()
+            return None if made is None else batches.taken(made)
+
+        return batches, finished
+    if isinstance(function, type):
+        made = function()
+        return made, getattr(made, "finish", None)
+    return function, None
+
+
+def about(function: Any) -> tuple[str, bool]:
+    """Its name, and whether it is a class, of which each worker has an object."""
+    if isinstance(function, Batches):
+        return about(function.function)
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return name.rsplit("<locals>.", 1)[-1], isinstance(function, type)
+
+
+Function = Callable[..., Any]

@@ -1,0 +1,107 @@
+"""Arrow streams into pipelines and out of them, held against the libraries that make and take them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import sortmill as sm
+
+
+def table_of(draw: random.Random, count: int) -> pa.Table:
+    return pa.table(
+        {
+            "name": [f"näme {draw.randrange(300)}" for _ in range(count)],
+            "raw": [draw.randbytes(draw.randrange(6)) for _ in range(count)],
+            "whole": pa.array([draw.randrange(-(10**6), 10**6) for _ in range(count)], pa.int64()),
+            "small": pa.array([draw.randrange(-100, 100) for _ in range(count)], pa.int8()),
+            "big": pa.array([draw.randrange(2**64) for _ in range(count)], pa.uint64()),
+            "real": [draw.uniform(-1, 1) for _ in range(count)],
+            "is_so": [draw.random() < 0.5 for _ in range(count)],
+        }
+    )
+
+
+def test_what_goes_in_comes_out(tmp_path: Path, draw: random.Random) -> None:
+    whole = table_of(draw, 20_000)
+    wanted = whole.set_column(3, "small", whole["small"].cast(pa.int64()))
+    sources: list[Any] = [
+        whole,
+        whole.to_reader(max_chunksize=777),
+        pl.from_arrow(whole),
+        duckdb.sql("FROM whole"),
+        whole.slice(0),
+    ]
+    for source in sources:
+        job = sm.Pipeline()
+        table = job.from_arrow(source)
+        kinds = ["string", "binary", "i64", "i64", "u64", "f64", "bool"]
+        assert table.columns == dict(zip(whole.column_names, kinds))
+        result = table.collect_arrow(memory="128 MiB", temp=tmp_path)
+        # Twice: each stream begins at the first record.
+        for _ in range(2):
+            assert pa.table(result).equals(wanted)
+        assert result.report.records_in == result.report.records_out == len(whole)
+    assert pl.DataFrame(result).equals(pl.DataFrame(pl.from_arrow(wanted)))
+    relation = duckdb.sql("SELECT count(*), sum(whole) FROM result")
+    assert relation is not None
+    [sums] = relation.fetchall()
+    assert sums == (len(whole), sum(whole["whole"].to_pylist()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sorted_and_grouped(tmp_path: Path, draw: random.Random) -> None:
+    whole = table_of(draw, 20_000)
+    job = sm.Pipeline()
+    table = job.from_arrow(whole.slice(5000))
+    grouped = table.group_by("name").agg(n=sm.count(), most=sm.max("big"), sum=sm.sum("whole")).sort("name")
+    found = pa.table(grouped)
+    rest = whole.slice(5000)  # DuckDB finds it by its name.
+    wanted = duckdb.sql("SELECT name, count(*), max(big), sum(whole) FROM rest GROUP BY name ORDER BY name")
+    assert wanted is not None
+    assert [tuple(row.values()) for row in found.to_pylist()] == wanted.fetchall()
+    assert found.column_names == ["name", "n", "most", "sum"]
+    in_order = table.sort(["small", "real"], descending=[True, False]).select("small", "real")
+    rows = pa.table(in_order).to_pylist()
+    both = zip(rest["small"].to_pylist(), rest["real"].to_pylist())
+    assert [(row["small"], row["real"]) for row in rows] == sorted(both, key=lambda row: (-row[0], row[1]))
+    # The same input again, into a file this time, through a function.
+    table.map_batches(lambda batch: batch.select(["small"]), {"small": int}).write_text(tmp_path / "out")
+    job.run(memory="128 MiB", processes=1)
+    assert (tmp_path / "out").read_text().split() == [str(small) for small in rest["small"].to_pylist()]
+
+
+def test_long_and_no_records(tmp_path: Path) -> None:
+    long = pa.table({"line": ["x" * 3_000_000, "", "y"]})
+    result = sm.Pipeline().from_arrow(long).collect_arrow(memory="128 MiB")
+    assert pa.table(result).equals(long)
+    none = pa.table(sm.Pipeline().from_arrow(long.slice(3)).collect_arrow(memory="128 MiB"))
+    assert none.num_rows == 0 and none.column_names == ["line"]
+
+
+def test_a_stream_that_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="__arrow_c_stream__"):
+        sm.Pipeline().from_arrow([1, 2])
+    with pytest.raises(ValueError, match="column a is of type"):
+        sm.Pipeline().from_arrow(pa.table({"a": [[1]]}))
+    nulls = pa.table({"a": [1, 2, None]})
+    with pytest.raises(sm.InputError, match="column a has a null"):
+        sm.Pipeline().from_arrow(nulls).collect_arrow(memory="128 MiB", temp=tmp_path)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"a": [1, 2]})
+        raise RuntimeError("no more")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches())
+    job = sm.Pipeline()
+    job.from_arrow(reader).sort("a").write_text(tmp_path / "out")
+    with pytest.raises(sm.InputError, match="no more"):
+        job.run(memory="128 MiB", temp=tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,390 @@
+"""Functions of Python in batches and in worker processes, held against plain Python over what is in memory."""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sortmill as sm
+from conftest import Text
+
+Make = Callable[[sm.Table], sm.Table]
+
+
+def lines_of(tmp_path: Path, count: int) -> list[str]:
+    lines = [f"line {number} {'x' * (number % 50)}" for number in range(count)]
+    (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def made(tmp_path: Path, make: Make, **how: Any) -> tuple[list[str], sm.Report]:
+    job = sm.Pipeline()
+    make(job.read_text(tmp_path / "in.txt")).write_text(tmp_path / "out")
+    report = job.run(memory="128 MiB", threads=2, **how)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out"]
+    return (tmp_path / "out").read_text().splitlines(), report
+
+
+def failed(tmp_path: Path, make: Make, **how: Any) -> sm.Error:
+    (tmp_path / "out").write_text("old")
+    job = sm.Pipeline()
+    make(job.read_text(tmp_path / "in.txt")).write_text(tmp_path / "out")
+    with pytest.raises(sm.Error) as raised:
+        job.run(memory="128 MiB", threads=2, **how)
+    assert (tmp_path / "out").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out"]
+    assert children() == []
+    return raised.value
+
+
+def children() -> list[int]:
+    """The processes that this one has started and not yet seen end."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_text()
+            except OSError:
+                continue
+            if int(stat.rsplit(")", 1)[1].split()[1]) == os.getpid():
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_batches_in_each_format(tmp_path: Path, processes: int) -> None:
+    lines = lines_of(tmp_path, 20_000)
+    columns: dict[str, Any] = {"line": str, "length": int, "half": float, "is_even": bool, "raw": bytes, "big": "u64"}
+    sizes = []
+
+    def arrow(batch: pa.RecordBatch) -> pa.RecordBatch:
+        sizes.append(batch.num_rows)
+        assert batch.schema == pa.schema([pa.field("line", pa.string())])
+        length = pc.utf8_length(batch["line"])
+        half = pc.divide(pc.cast(length, pa.float64()), 2.0)
+        is_even = pc.equal(pc.bit_wise_and(length, 1), 0)
+        raw = pc.cast(batch["line"], pa.binary())
+        big = pc.add(pc.cast(length, pa.uint64()), pa.scalar(2**63, pa.uint64()))
+        # In another order, and of narrower types that lose nothing.
+        return pa.record_batch({"big": big, "raw": raw, "half": half, "is_even": is_even, "length": length, "line": batch["line"]})
+
+    def of_numpy(batch: dict[str, Any]) -> dict[str, Any]:
+        length = np.array([len(line) for line in batch["line"]], dtype=np.int32)
+        return {
+            "line": batch["line"], "length": length, "half": length / 2, "is_even": length % 2 == 0,
+            "raw": [line.encode() for line in batch["line"]], "big": length.astype(np.uint64) + np.uint64(2**63),
+        }
+
+    def of_pandas(frame: pd.DataFrame) -> pd.DataFrame:
+        length = frame["line"].str.len()
+        return frame.assign(
+            length=length, half=length / 2, is_even=length % 2 == 0, raw=[line.encode() for line in frame["line"]],
+            big=length.astype("uint64") + 2**63,
+        )
+
+    def of_polars(batch: pa.RecordBatch) -> pl.DataFrame:
+        frame = pl.DataFrame(pl.from_arrow(batch))
+        length = pl.col("line").str.len_chars().cast(pl.Int64)
+        return frame.with_columns(
+            length=length, half=length / 2, is_even=length % 2 == 0, raw=pl.col("line").cast(pl.Binary),
+            big=length.cast(pl.UInt64) + 2**63,
+        )
+
+    wanted = [
+        f"{line}\t{len(line)}\t{len(line) / 2}\t{str(len(line) % 2 == 0).lower()}\t{line}\t{2**63 + len(line)}"
+        for line in lines
+    ]
+    functions: list[tuple[Any, str]] = [(arrow, "pyarrow"), (of_polars, "pyarrow"), (of_numpy, "numpy"), (of_pandas, "pandas")]
+    # In worker processes, which take their time to begin, two of them.
+    for function, form in functions[:: 1 + processes]:
+        def make(table: sm.Table) -> sm.Table:
+            return table.map_batches(function, columns, batch_format=form, batch_size=3000)
+
+        found, report = made(tmp_path, make, processes=processes)
+        assert found == wanted
+        [did] = report.functions
+        assert (did["verb"], did["name"]) == ("map_batches", function.__name__)
+        assert (did["records_in"], did["records_out"]) == (len(lines), len(lines))
+        assert did["calls"] >= len(lines) / 3000
+        assert report.processes["count"] == processes
+    if processes == 0:
+        assert max(sizes) == 3000
+    assert children() == []
+
+
+def test_functions_of_records_in_processes(text: Text, tmp_path: Path) -> None:
+    def words(record: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"word": word, "length": len(word)} for word in record["line"].split()]
+
+    job = sm.Pipeline()
+    table = job.read_text(text.pattern).flat_map(words, columns={"word": str, "length": int})
+    table = table.filter(lambda record: record["length"] > 3)
+    table = table.map(lambda record: None if record["length"] > 9 else record["length"] * 0.5, columns={"half": float})
+    # Behind the verb too.
+    counts = table.group_by("half").agg(n=sm.count()).map(
+        lambda record: {"half": record["half"], "n": record["n"] + 1}, columns={"half": float, "n": int}
+    )
+    counts.sort("half").write_csv(tmp_path / "out", header=False)
+    assert "in 2 processes" in job.explain(memory="128 MiB", threads=2)
+    assert "in this process" in job.explain(memory="128 MiB", processes=0)
+    report = job.run(memory="128 MiB", threads=2)
+    lengths = (len(word) for line in text.lines for word in line.split())
+    model = Counter(length * 0.5 for length in lengths if 3 < length <= 9)
+    with (tmp_path / "out").open() as file:
+        assert list(csv.reader(file)) == [[str(half), str(n + 1)] for half, n in sorted(model.items())]
+    assert [one["verb"] for one in report.functions] == ["flat_map", "filter", "map", "map"]
+    assert "functions of Python, in 2 processes" in str(report)
+    assert report.processes["resident_bytes_peak"] > 1_000_000
+    assert children() == []
+
+
+class Summed:
+    """Passes numbers on, and at its end their sum, which it has counted too."""
+
+    def __init__(self) -> None:
+        self.sum = 0
+
+    def __call__(self, record: dict[str, Any]) -> int:
+        self.sum += record["n"]
+        sm.counter("seen").add()
+        return int(record["n"])
+
+    def finish(self) -> list[int]:
+        sm.counter("sum").add(self.sum)
+        return [-self.sum]
+
+
+class Sizes:
+    """The numbers of records of its batches, all at the end."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.count += batch.num_rows
+        return pa.record_batch({"n": pa.array([], pa.int64())})
+
+    def finish(self) -> dict[str, list[int]]:
+        return {"n": [self.count]}
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_state_and_counters(tmp_path: Path, processes: int) -> None:
+    (tmp_path / "in.txt").write_text("".join(f"{number}\n" for number in range(10_000)))
+    total = sum(range(10_000))
+
+    def make(table: sm.Table) -> sm.Table:
+        return table.flat_map(sm.fields("line", ";", {"n": int})).map(Summed, columns={"n": int})
+
+    found, report = made(tmp_path, make, processes=processes)
+    numbers = [int(line) for line in found]
+    assert sorted(number for number in numbers if number >= 0) == list(range(10_000))
+    assert -sum(number for number in numbers if number < 0) == total
+    assert report.counters == {"seen": 10_000, "sum": total}
+    assert f"counted sum: {total}" in str(report)
+
+    def sizes(table: sm.Table) -> sm.Table:
+        return table.map_batches(Sizes, {"n": int}, batch_size=100)
+
+    found, _ = made(tmp_path, sizes, processes=processes // 2)
+    assert sum(int(line) for line in found) == 10_000
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_what_a_function_makes_is_looked_at(tmp_path: Path, processes: int) -> None:
+    lines_of(tmp_path, 300)
+    at = sum(len(f"line {number} {'x' * (number % 50)}\n") for number in range(200))
+
+    def case(batch: Any, number: int) -> Any:
+        if not any(line.as_py().startswith("line 200 ") for line in batch["line"]):
+            return batch
+        count = batch.num_rows
+        return [
+            None,
+            3,
+            pa.record_batch({"line": pa.array(["x"]), "more": pa.array([1])}),
+            pa.record_batch({"other": pa.array(["x"])}),
+            pa.record_batch({"line": pa.array([1] * count)}),
+            pa.record_batch({"line": pa.array(["x", None])}),
+        ][number]
+
+    causes = ["None", "no Arrow data", "column more too many", "too many|no column line", "no string", "null, in row 1"]
+    # The same code looks at it in a worker process, which takes its time to begin.
+    for number, cause in list(enumerate(causes))[processes * 4 :]:
+        def make(table: sm.Table) -> sm.Table:
+            return table.map_batches(lambda batch: case(batch, number), {"line": str}, batch_size=100)
+
+        error = failed(tmp_path, make, processes=processes)
+        assert isinstance(error, sm.FunctionError)
+        # Of the batch's first record.
+        assert (error.file, error.offset) == (str(tmp_path / "in.txt"), at)
+        assert any(word in error.cause for word in cause.split("|")), error.cause
+
+    def uneven(batch: dict[str, Any]) -> dict[str, Any]:
+        return {"line": ["x"], "n": [1, 2]}
+
+    error = failed(
+        tmp_path, lambda table: table.map_batches(uneven, {"line": str, "n": int}, batch_format="numpy"), processes=0
+    )
+    assert isinstance(error, sm.FunctionError) and error.offset == 0
+    with pytest.raises(sm.UsageError, match="batch_format='arrow'"):
+        sm.Pipeline().read_text(tmp_path / "in.txt").map_batches(len, batch_format="arrow")
+
+
+def test_text_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"good\nbad \xff\nb\xc3\n\xa4\n")
+    for processes in (0, 1):
+        error = failed(tmp_path, lambda table: table.map_batches(lambda batch: batch), processes=processes)
+        assert isinstance(error, sm.InputError) and error.offset == 5
+        error = failed(tmp_path, lambda table: table.filter(lambda record: True), processes=processes)
+        assert isinstance(error, sm.InputError) and error.offset == 5
+
+
+class Odd(Exception):
+    """One that wants to be made of two things, and so cannot be unpickled."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} {two}")
+
+
+def test_an_exception_of_a_worker_process(tmp_path: Path) -> None:
+    lines_of(tmp_path, 300)
+    at = sum(len(f"line {number} {'x' * (number % 50)}\n") for number in range(150))
+
+    def deep(record: dict[str, Any]) -> Any:
+        if record["line"].startswith("line 150 "):
+            raise KeyError("deep down")
+        return record["line"]
+
+    error = failed(tmp_path, lambda table: table.map(deep, columns={"line": str}), processes=2)
+    assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, KeyError)
+    assert (error.file, error.offset) == (str(tmp_path / "in.txt"), at)
+    assert "in deep" in "".join(traceback.format_exception(error))
+
+    def odd(record: dict[str, Any]) -> Any:
+        raise Odd("strange", "thing")
+
+    error = failed(tmp_path, lambda table: table.map(odd, columns={"line": str}), processes=1)
+    assert isinstance(error, sm.FunctionError) and "strange thing" in error.cause
+    assert "in odd" in "".join(traceback.format_exception(error))
+
+    # What cannot be pickled does not leave.
+    lock = __import__("threading").Lock()
+
+    def locked(record: dict[str, Any]) -> Any:
+        with lock:
+            return record["line"]
+
+    error = failed(tmp_path, lambda table: table.map(locked, columns={"line": str}), processes=1)
+    assert isinstance(error, sm.UsageError) and "processes=0" in str(error)
+    found, _ = made(tmp_path, lambda table: table.map(locked, columns={"line": str}), processes=0)
+    assert len(found) == 300
+
+
+def test_a_process_that_dies_hangs_or_eats_memory(tmp_path: Path) -> None:
+    lines_of(tmp_path, 300)
+
+    def dies(record: dict[str, Any]) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    error = failed(tmp_path, lambda table: table.map(dies, columns={"line": str}), processes=1)
+    assert isinstance(error, sm.FunctionError) and "killed by signal 9" in error.cause
+    assert "pure=True" in (error.hint or "")
+    error = failed(tmp_path, lambda table: table.map(dies, columns={"line": str}, pure=True), processes=1)
+    assert isinstance(error, sm.FunctionError) and "3 times" in error.cause
+    error = failed(tmp_path, lambda table: table.map(lambda record: os._exit(7), columns={"line": str}), processes=1)
+    assert isinstance(error, sm.FunctionError) and "exit code 7" in error.cause
+
+    def hangs(batch: Any) -> Any:
+        time.sleep(1000)
+
+    error = failed(tmp_path, lambda table: table.map_batches(hangs, timeout=0.2), processes=1)
+    assert isinstance(error, sm.FunctionError) and "timeout of 0.2 s" in error.cause
+
+    def eats(batch: Any) -> Any:
+        kept = bytearray(os.urandom(1 << 20) * 400)
+        time.sleep(1000 if kept else 0)
+
+    error = failed(tmp_path, lambda table: table.map_batches(eats), processes=1, worker_memory="300 MiB")
+    assert isinstance(error, sm.FunctionError) and "worker_memory is 300.0 MiB" in error.cause
+
+
+def test_batches_of_dead_processes_are_called_with_again(tmp_path: Path, draw: random.Random) -> None:
+    lines = lines_of(tmp_path, 1000)
+    tally = str(tmp_path.with_name(tmp_path.name + "-tally"))
+
+    def sometimes_dies(batch: Any) -> Any:
+        # Each process once, in the midst of its work: at its fifth batch, as long as fewer than three have died.
+        sometimes_dies.__dict__["calls"] = sometimes_dies.__dict__.get("calls", 0) + 1
+        if sometimes_dies.__dict__["calls"] == 5:
+            with open(tally, "a") as file:
+                file.write("x")
+                died = file.tell()
+            if died <= 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+        # More than one piece for each.
+        return pa.record_batch({"line": pa.array([line.as_py() * 800 for line in batch["line"]])})
+
+    def make(table: sm.Table) -> sm.Table:
+        return table.map_batches(sometimes_dies, {"line": str}, batch_size=50, pure=True)
+
+    found, report = made(tmp_path, make, processes=2)
+    assert [line[: len(line) // 800] for line in found] == lines
+    assert report.processes["died"] == 3
+    os.unlink(tally)
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
+def test_no_process_outlives_its_parent(tmp_path: Path, how: str) -> None:
+    lines_of(tmp_path, 300)
+    program = f"""
+import os, sys, time
+import sortmill as sm
+
+def hangs(record):
+    with open({str(tmp_path)!r} + "/pids", "a") as file:
+        file.write(f"{{os.getpid()}}\\n")
+    while True:
+        time.sleep(1000)
+
+job = sm.Pipeline()
+job.read_text({str(tmp_path / "in.txt")!r}).map(hangs, columns={{"line": str}}).write_text({str(tmp_path / "out")!r})
+job.run(memory="128 MiB", temp={str(tmp_path)!r}, processes=2)
+"""
+    child = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    pids = tmp_path / "pids"
+    while not (pids.exists() and pids.read_text().endswith("\n")):
+        assert child.poll() is None
+        time.sleep(0.02)
+    child.send_signal(getattr(signal, how))
+    _, errors = child.communicate()
+    if how == "SIGINT":
+        assert b"KeyboardInterrupt" in errors
+    for pid in pids.read_text().split():
+        while is_running(int(pid)):
+            time.sleep(0.02)
+    assert not (tmp_path / "out").exists()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
