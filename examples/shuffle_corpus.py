@@ -1,11 +1,10 @@
 """Puts the lines of texts in random order, into files of equal count: shuffle_corpus.py EPOCH COUNT TEXT... FOLDER
 
-Each epoch has an order of its own, the same on every machine. Counts differ by one at most.
+Each epoch has an order of its own, the same on every machine. Counts differ by one at most. The folder appears when all of
+it is complete, with a manifest.json that tells what is in it.
 """
 
 import sys
-from itertools import islice
-from pathlib import Path
 
 import sortmill as sm
 
@@ -14,19 +13,10 @@ SEED = 1
 
 def main() -> None:
     epoch, count, *texts, folder = sys.argv[1:]
-    files = Path(folder)
-    files.mkdir()
-    whole = files / "whole.txt"
     job = sm.Pipeline()
-    job.read_text(texts).shuffle(seed=SEED, epoch=int(epoch)).write_text(whole)
-    report = job.run(memory="512 MiB")
-    with whole.open("rb") as lines:
-        for number in range(int(count)):
-            share = (report.records_out + number) // int(count)
-            with (files / f"part-{number:05}.txt").open("wb") as part:
-                part.writelines(islice(lines, share))
-    whole.unlink()
-    print(report)
+    lines = job.read_text(texts).shuffle(seed=SEED, epoch=int(epoch))
+    lines.write_text(folder, files=int(count))
+    print(job.run(memory="512 MiB"))
 
 
 if __name__ == "__main__":

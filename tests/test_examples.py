@@ -44,6 +44,22 @@ def test_inverted_index(tmp_path: Path, draw: random.Random) -> None:
     assert (tmp_path / "out.txt").read_text().splitlines() == wanted
 
 
+def test_grep(tmp_path: Path, draw: random.Random) -> None:
+    """Against grep, of several texts, one of them large enough to be read in pieces."""
+    texts = []
+    for name, count in [("one.txt", 60_000), ("none.txt", 0), ("two.txt", 300)]:
+        words = [draw.choice(["error", "warning", "ok", "a:b", ""]) for _ in range(count)]
+        lines = [f"{draw.randrange(10**draw.randrange(1, 9))} {word}\n" for word in words]
+        (tmp_path / name).write_text("".join(lines))
+        texts.append(tmp_path / name)
+    pattern = "^[0-9]+7 (error|a:)"
+    assert "proven" in run("grep.py", pattern, *texts, tmp_path / "out.txt")
+    said = subprocess.run(["grep", "-EHn", pattern, *texts], check=True, stdout=subprocess.PIPE, text=True).stdout
+    wanted = [line.replace(":", "\t", 2) for line in said.splitlines()]
+    assert (tmp_path / "out.txt").read_text().splitlines() == wanted
+    assert len(wanted) > 1000
+
+
 def test_sessions(tmp_path: Path) -> None:
     """Against DuckDB's window functions, and the number of sessions that the generator's clicks have."""
     generate("clicks", 60_000, "--users", 3000, "--rate", 10, tmp_path / "clicks.txt")
@@ -93,7 +109,8 @@ def test_shuffled_corpus(tmp_path: Path, draw: random.Random) -> None:
     orders = []
     for folder, epoch in [("a", 0), ("b", 1), ("again", 0)]:
         run("shuffle_corpus.py", epoch, 8, tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / folder)
-        parts = [path.read_text().splitlines(keepends=True) for path in sorted((tmp_path / folder).iterdir())]
+        parts = [path.read_text().splitlines(keepends=True) for path in sorted((tmp_path / folder).glob("part-*"))]
+        assert (tmp_path / folder / "manifest.json").exists()
         assert len(parts) == 8
         assert {len(part) for part in parts} == {5003 // 8, 5003 // 8 + 1}
         orders.append([line for part in parts for line in part])

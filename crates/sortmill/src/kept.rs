@@ -113,7 +113,7 @@ impl Kept {
     /// The slot that a hash chooses.
     #[inline]
     fn slot(&self, hash: u64) -> usize {
-        (u64::from(hash as u32) * self.slot_count as u64 >> 32) as usize
+        ((u64::from(hash as u32) * self.slot_count as u64) >> 32) as usize
     }
 
     /// Where the entry begins that a slot tells of, if it tells of this hash; `None` if it is empty.
