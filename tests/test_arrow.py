@@ -105,3 +105,17 @@ def test_a_stream_that_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(sm.InputError, match="no more"):
         job.run(memory="128 MiB", temp=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_is_read_once(tmp_path: Path) -> None:
+    whole = pa.table({"a": [2, 1, 3]})
+    wanted = [{"a": 1}, {"a": 2}, {"a": 3}]
+    again = sm.Pipeline().from_arrow(whole).sort("a")
+    for _ in range(2):
+        assert again.collect(memory="128 MiB", temp=tmp_path) == wanted
+    once = sm.Pipeline().from_arrow(whole.to_reader()).sort("a")
+    assert once.head(2, memory="128 MiB", temp=tmp_path) == wanted[:2]
+    # Nothing instead of what is gone would be a wrong answer.
+    with pytest.raises(sm.UsageError, match="can be read once"):
+        once.collect(memory="128 MiB", temp=tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -388,3 +388,58 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_several_outputs_and_looks(tmp_path: Path) -> None:
+    """One report of all outputs; and a look at a table calls functions in this process, of no more records than it must."""
+    lines = lines_of(tmp_path, 3000)
+    seen: list[str] = []
+
+    def shout(record: dict[str, Any]) -> str:
+        seen.append(record["line"])
+        sm.counter("shouted").add()
+        return str(record["line"]).upper()
+
+    job = sm.Pipeline()
+    shouted = job.read_text(tmp_path / "in.txt").map(shout, columns={"line": str})
+    wanted = [{"line": line.upper()} for line in lines]
+    assert shouted.head(2) == wanted[:2] and seen == lines[:2]
+    assert shouted.head(5000) == wanted
+    seen.clear()
+    assert shouted.collect(memory="128 MiB", processes=1) == wanted
+    assert seen == []
+    assert shouted.collect(memory="128 MiB", processes=0) == wanted
+    assert len(seen) >= len(lines)
+    shouted.write_text(tmp_path / "all")
+    shouted.filter(lambda record: record["line"].endswith("9 ")).write_text(tmp_path / "some", files=2)
+    for processes in (0, 1):
+        report = job.run(memory="128 MiB", processes=processes)
+        assert (tmp_path / "all").read_text().splitlines() == [line.upper() for line in lines]
+        parts = [(tmp_path / "some" / f"part-0000{number}.txt").read_text() for number in range(2)]
+        assert "".join(parts).splitlines() == [line.upper() for line in lines if line.endswith("9 ")]
+        assert report.counters == {"shouted": 2 * len(lines)}
+        verbs = [(one["verb"], one["records_in"]) for one in report.functions]
+        assert verbs == [("map", 3000), ("map", 3000), ("filter", 3000)]
+        assert report.processes["count"] == processes
+        assert report.processes.get("started", 0) == 2 * processes
+    assert children() == []
+
+
+def test_groups_behind_processes(tmp_path: Path) -> None:
+    """Functions of records in worker processes, those of groups here, one after the other."""
+    lines = lines_of(tmp_path, 3000)
+
+    def first(user: str, records: Any) -> Any:
+        yield {"tail": user, "n": sum(1 for _ in records)}
+
+    def make(table: sm.Table) -> sm.Table:
+        tails = table.map(lambda record: record["line"].split(" ")[2], columns={"tail": str})
+        groups = tails.group_by("tail").apply(first, columns={"tail": str, "n": int})
+        return groups.filter(lambda record: record["n"] > 0).sort("tail")
+
+    counts = Counter(line.split(" ")[2] for line in lines)
+    wanted = [f"{tail}\t{count}" for tail, count in sorted(counts.items())]
+    for processes in (0, 2):
+        found, report = made(tmp_path, make, processes=processes)
+        assert found == wanted
+        assert [one["verb"] for one in report.functions] == ["map", "filter"]

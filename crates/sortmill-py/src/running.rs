@@ -38,6 +38,7 @@ impl Running {
         lock(&self.tallies).clear();
         lock(&self.counts).clear();
         *lock(&self.pool) = pool;
+        *lock(&self.stop) = Stop::default();
     }
 
     /// The run ends with `stop`.

@@ -83,8 +83,9 @@ impl Runs {
 
     /// What would be done.
     pub fn explain(&self, py: Python<'_>, asked: &Asked, pipeline: &Pipeline) -> PyResult<String> {
-        let mut told = work(py, &self.running.raised, |_| {
+        let mut told = work(py, &self.running.raised, |stop| {
             self.running.begin(None);
+            self.running.ends_with(stop);
             pipeline.explain(&asked.settings(), &host()?)
         })?;
         if !self.functions.is_empty() {

@@ -442,8 +442,9 @@ impl Table {
         py: Python<'py>,
         count: usize,
     ) -> PyResult<Option<Vec<Bound<'py, PyDict>>>> {
-        let rows = work(py, &self.running.raised, |_| {
+        let rows = work(py, &self.running.raised, |stop| {
             self.running.begin(None);
+            self.running.ends_with(stop);
             self.table.head(count, &host()?)
         })?;
         let one = |row: Vec<Owned>| {

@@ -7,7 +7,7 @@ use sortmill::error::{Error, ErrorKind};
 use sortmill::io::{Host, RingKind};
 use sortmill::job::Tuning;
 use sortmill::pipeline::{
-    Column, Form, Gathered, Pipeline, Settings, Type, Value, read_text, words,
+    Column, Form, Gathered, Owned, Pipeline, Settings, Table, Type, Value, read_text, words,
 };
 use sortmill::queue::Stop;
 
@@ -184,4 +184,65 @@ fn a_batch_that_fails_names_its_first_record() {
     let error = run(&pipeline, 16 << 20, 1).unwrap_err();
     assert_eq!((error.kind, error.offset), (ErrorKind::Function, Some(0)));
     assert_eq!(scratch.names(), ["in"]);
+}
+
+/// What is drawn behind a function of batches follows from the records that its were made of and from how many there were, not
+/// from when there was room for them; and the first records are those of the table.
+#[test]
+fn samples_and_orders_behind_batches() {
+    let scratch = Scratch::new("samples_and_orders_behind_batches");
+    let text: String = (0..20_000).map(|number| format!("{number}\n")).collect();
+    std::fs::write(scratch.path("in"), text).unwrap();
+    let table = read_text([scratch.path("in").to_str().unwrap()], 0);
+    let made = vec![Column::new("line", Type::String)];
+    let thrice = table
+        .map_batches(&["line"], made, 500, |batch, sink| {
+            for at in 0..batch.len() {
+                for number in 0..3 {
+                    let line = format!("{} {number} {:300}", text_of(batch, at), "");
+                    sink(&[Value::Bytes(line.as_bytes())])?;
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    let written = |table: &Table, memory_bytes: u64, threads: usize| {
+        let pipeline = table.write(scratch.path("out"), Form::Text).unwrap();
+        run(&pipeline, memory_bytes, threads).unwrap();
+        std::fs::read_to_string(scratch.path("out")).unwrap()
+    };
+    let whole = written(&thrice, 32 << 20, 2);
+
+    let sample = thrice.sample(0.25, 3).unwrap();
+    let kept = written(&sample, 32 << 20, 2);
+    assert!(written(&sample, 16 << 20, 1) == kept);
+    let count = kept.lines().count() as f64;
+    // Ten standard deviations.
+    assert!(
+        (count - 15_000.0).abs() < 10.0 * (60_000.0f64 * 0.25 * 0.75).sqrt(),
+        "{count}"
+    );
+    let mut left = whole.lines();
+    assert!(kept.lines().all(|line| left.any(|other| other == line)));
+
+    let shuffled = thrice.shuffle(5, 0).unwrap();
+    let mixed = written(&shuffled, 32 << 20, 2);
+    assert!(written(&shuffled, 16 << 20, 1) == mixed);
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert!(mixed != whole && sorted(&mixed) == sorted(&whole));
+
+    let host = Host::new(RingKind::Posix, false).unwrap();
+    for (count, wanted) in [(0, 0), (4, 4), (1000, 1000), (70_000, 60_000)] {
+        let rows = thrice.head(count, &host).unwrap().unwrap();
+        assert_eq!(rows.len(), wanted);
+        let lines = rows.iter().map(|row| match &row[..] {
+            [Owned::Bytes(line)] => std::str::from_utf8(line).unwrap(),
+            other => panic!("{other:?}"),
+        });
+        assert!(lines.eq(whole.lines().take(wanted)));
+    }
 }
