@@ -16,6 +16,7 @@ mod generate;
 mod pipeline;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_batches;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_inputs;
