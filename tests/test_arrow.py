@@ -95,6 +95,11 @@ def test_a_stream_that_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(sm.InputError, match="column a has a null"):
         sm.Pipeline().from_arrow(nulls).collect_arrow(memory="128 MiB", temp=tmp_path)
 
+    # A large batch is taken in parts, and rows are counted from the beginning.
+    rows = pa.array([*range(10_000), None])
+    with pytest.raises(sm.InputError, match="row 1808 of the batch, which begins with row 8192"):
+        sm.Pipeline().from_arrow(pa.table({"a": rows})).collect(memory="128 MiB", temp=tmp_path)
+
     def batches() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"a": [1, 2]})
         raise RuntimeError("no more")

@@ -28,6 +28,9 @@ use crate::table::Table;
 /// Bytes in front of a record: the lengths of its key, of which there is none, and its values.
 const LENGTHS_BYTES: usize = 8;
 
+/// So many rows of a batch are copied at once, however large it is.
+const PART_ROWS: usize = 4096;
+
 /// About so many bytes of records are handed over at once.
 const HAND_BYTES: usize = BATCH_BYTES / 4;
 
@@ -77,6 +80,7 @@ impl Source {
         let kinds = kinds_of(&self.columns);
         let mut handing = Handing {
             source: Arc::clone(self),
+            given: RecordBatch::new_empty(reader.schema()),
             reader,
             batch: Gathered::new(&kinds),
             kinds,
@@ -92,7 +96,9 @@ struct Handing {
     source: Arc<Source>,
     reader: RecordBatchStreamReader,
     kinds: Vec<Type>,
-    /// The batch in hand, and which of its records is next.
+    /// What is left of the batch that it gave.
+    given: RecordBatch,
+    /// The part of it in hand, and which of its records is next.
     batch: Gathered,
     next: usize,
     /// How many records came in front of it.
@@ -103,13 +109,18 @@ impl Handing {
     /// Hands over the next records. Answers whether there may be more.
     fn hand(&mut self, sink: Sink<'_>) -> Result<bool, Error> {
         while self.next == self.batch.len() {
-            let Some(batch) = self.reader.next() else {
-                return Ok(false);
-            };
+            if self.given.num_rows() == 0 {
+                let Some(given) = self.reader.next() else {
+                    return Ok(false);
+                };
+                self.given = given.map_err(failed)?;
+            }
+            let count = self.given.num_rows().min(PART_ROWS);
+            let part = self.given.slice(0, count);
+            self.given = self.given.slice(count, self.given.num_rows() - count);
             self.before += self.batch.len();
-            let batch = gathered(&self.source.columns, &batch.map_err(failed)?);
             let begins = |cause| failed(format!("{cause}, which begins with row {}", self.before));
-            self.batch = batch.map_err(begins)?;
+            self.batch = gathered(&self.source.columns, &part).map_err(begins)?;
             self.next = 0;
         }
         let count = self.batch.fitting(self.next, HAND_BYTES);
