@@ -15,7 +15,7 @@ PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-pipelines bench-programs bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
+.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-pipelines bench-programs bench-functions bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -99,6 +99,10 @@ bench-programs: .venv/built ## time programs on pipelines with DuckDB, Polars an
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
 	python3 bench/programs.py
 	python3 bench/programs.py --write
+
+bench-functions: .venv/built ## how fast batches pass through Python functions, and what processes that die cost (some minutes, 1 GB of disk)
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
+	.venv/bin/python bench/functions.py
 
 side-by-side: ## what GNU sort and Sortmill leave behind when things go wrong (root, FUSE, 5 minutes, 2 GB of disk)
 	bench/side_by_side.sh
