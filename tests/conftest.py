@@ -5,10 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+# What a shell runs in the background begins with Ctrl-C ignored, and what it starts inherits that: here it is a signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass
