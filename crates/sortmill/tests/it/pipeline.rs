@@ -37,7 +37,7 @@ pub fn small() -> Settings {
     }
 }
 
-pub fn host() -> Host {
+fn host() -> Host {
     Host::new(RingKind::Posix, false).unwrap()
 }
 
