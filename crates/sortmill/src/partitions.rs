@@ -123,6 +123,8 @@ pub struct Unit {
     pub contents: Vec<Arc<Content>>,
     /// The slot's range, if the contents hold records of other slots too.
     pub range: Option<(Option<Boundary>, Option<Boundary>)>,
+    /// Words that all keys in the slot's range begin with.
+    pub words_alike: usize,
 }
 
 impl Unit {
@@ -582,7 +584,7 @@ impl<'a> Partitions<'a> {
 
     /// Takes all partitions as units in the order of their ranges, once they have ended and what left memory is on disk.
     #[must_use]
-    pub fn units(&self) -> (Vec<Unit>, Counts) {
+    pub fn units(&self, order: &Order) -> (Vec<Unit>, Counts) {
         let list = self.list.read().expect("no thread panicked").clone();
         let Some(table) = self.table.now() else {
             return (Vec::new(), Counts::default());
@@ -601,6 +603,7 @@ impl<'a> Partitions<'a> {
                         .map(|&id| Arc::clone(&contents[id as usize]))
                         .collect(),
                     range: (!owner.ancestors.is_empty()).then(|| (from.cloned(), to.cloned())),
+                    words_alike: table.words_alike(order, slot),
                 }
             })
             .collect();
@@ -646,6 +649,7 @@ impl<'a> Partitions<'a> {
         let unit = |partition: &Arc<Partition>| Unit {
             contents: vec![take(partition)],
             range: None,
+            words_alike: 0,
         };
         list[slots].iter().map(unit).collect()
     }

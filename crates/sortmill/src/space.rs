@@ -239,6 +239,7 @@ mod tests {
         Unit {
             contents: vec![Arc::new(content)],
             range: None,
+            words_alike: 0,
         }
     }
 

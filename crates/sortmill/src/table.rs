@@ -57,7 +57,7 @@ pub fn node_of(owner: u32) -> Option<u32> {
 enum Kind {
     Range {
         boundaries: Vec<Boundary>,
-        /// Words with which all boundaries begin: what begins otherwise lies below or above all of them.
+        /// Words with which all boundaries begin, and no key is over: what begins otherwise lies below or above all of them.
         alike: Vec<u64>,
         /// The next word of each boundary.
         words: Vec<u64>,
@@ -75,15 +75,8 @@ enum Kind {
 
 const TOP_BITS: u32 = 12;
 
-/// The words with which all of the sorted `boundaries` begin, and no key is over. Of keys that are made anew for each word
-/// that is looked at, none.
-fn alike(order: &Order, boundaries: &[Boundary]) -> Vec<u64> {
-    let (Some(first), Some(last)) = (boundaries.first(), boundaries.last()) else {
-        return Vec::new();
-    };
-    if order.is_encoded() {
-        return Vec::new();
-    }
+/// The words with which both of two boundaries begin, and so all keys between them; none with which a key is over.
+fn alike(order: &Order, first: &Boundary, last: &Boundary) -> Vec<u64> {
     let alike = (0..).map_while(|depth| {
         let [one, other] = [first, last].map(|boundary| order.word_of_key(&boundary.key, depth));
         (one == other && !order.ends_with(one, depth)).then_some(one)
@@ -143,7 +136,11 @@ impl Table {
 
     fn with_owners(order: &Order, boundaries: Vec<Boundary>, owners: Vec<u32>) -> Self {
         assert!(boundaries.is_sorted_by(|a, b| a < b), "boundaries in order");
-        let alike = alike(order, &boundaries);
+        let alike = match (boundaries.first(), boundaries.last()) {
+            // Of keys that are made anew for each word that is looked at, none.
+            (Some(first), Some(last)) if !order.is_encoded() => alike(order, first, last),
+            _ => Vec::new(),
+        };
         let words: Vec<u64> = boundaries
             .iter()
             .map(|boundary| order.word_of_key(&boundary.key, alike.len()))
@@ -261,6 +258,15 @@ impl Table {
                 boundaries.get(slot),
             ),
             Kind::Hash { .. } | Kind::Dealt => (None, None),
+        }
+    }
+
+    /// How many words all keys of `slot` are known to begin with, none of which is a key's last one.
+    #[must_use]
+    pub fn words_alike(&self, order: &Order, slot: usize) -> usize {
+        match self.around(slot) {
+            (Some(from), Some(to)) => alike(order, from, to).len(),
+            _ => 0,
         }
     }
 

@@ -134,7 +134,7 @@ pub fn distribute(
     let end = || partitions.end_all();
     let ends = (None, exchange);
     let round = round(shared, &queues, &partitions, ends, input, meanwhile, end)?;
-    let (units, mut counts) = partitions.units();
+    let (units, mut counts) = partitions.units(&shared.plan.order);
     counts.spilled = round.spilled;
     if !shared.job.reaches(Stage::Spill) {
         counts.spilled_bytes = 0;

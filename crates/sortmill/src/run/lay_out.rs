@@ -16,7 +16,7 @@ use crate::packing;
 use crate::partitions::{Unit, damaged};
 use crate::stage::kernel::Entry;
 use crate::stage::load::LoadedBlock;
-use crate::stage::sort::{Drawing, Framed, Load, Slab};
+use crate::stage::sort::{Drawing, Framed, Keys, Load, Slab};
 
 /// Checks a unit's blocks and makes its entries. Of one that is laid out in pieces, how many records of each chunk have
 /// been `seen` is kept, where their order is drawn.
@@ -48,12 +48,14 @@ pub fn lay_out<'b>(
         partition: blocks.first().map_or(0, |block| block.header.partition),
         seen,
     });
-    let range = unit
-        .range
-        .as_ref()
-        .map(|(from, to)| (from.as_ref(), to.as_ref()));
+    let range = unit.range.as_ref();
+    let range = range.map(|(from, to)| (from.as_ref(), to.as_ref()));
+    let keys = Keys {
+        range,
+        words_alike: unit.words_alike,
+    };
     let (order, block_bytes) = (&phase.order, plan.block_bytes);
-    let laid = Slab::lay_out(order, &framed, block_bytes, range, drawing, entries);
+    let laid = Slab::lay_out(order, &framed, block_bytes, keys, drawing, entries);
     laid.map_err(|wrong| {
         let stored = blocks[wrong.block].stored.unwrap_or_default();
         damaged(phase.shared.temps, stored.spot, wrong.why)

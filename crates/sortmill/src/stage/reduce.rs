@@ -48,8 +48,8 @@ impl<'a> Gather<'a> {
             false => self.order.word(record, 0),
         };
         if let Some((before, before_word, before_ordinal)) = self.previous {
-            let order = (before_word.cmp(&word))
-                .then_with(|| self.compare_behind_words(before, record));
+            let order =
+                (before_word.cmp(&word)).then_with(|| self.compare_behind_words(before, record));
             let by_place = match self.order.is_unique() {
                 true => Ordering::Equal,
                 false => before_ordinal.cmp(&ordinal),

@@ -31,6 +31,15 @@ pub struct Framed<'a> {
 /// The range a unit's records lie in; `None` where its blocks hold no others.
 pub type Range<'a> = Option<(Option<&'a Boundary>, Option<&'a Boundary>)>;
 
+/// What is known of the keys of a unit before they are looked at.
+#[derive(Clone, Copy, Default)]
+pub struct Keys<'a> {
+    /// Where they lie.
+    pub range: Range<'a>,
+    /// Words that all of them begin with, so that sorting begins with the next one.
+    pub words_alike: usize,
+}
+
 /// The records of a unit in memory, by location.
 pub struct Slab<'a> {
     bases: Vec<&'a [u8]>,
@@ -41,6 +50,8 @@ pub struct Slab<'a> {
     chunks: Vec<(u32, u64)>,
     /// What draws the order, and the partition that is laid out.
     drawn: Option<(Shuffle, u32)>,
+    /// Which word of the key an entry begins with.
+    depth: usize,
 }
 
 /// What orders the records of a partition whose order is drawn.
@@ -85,10 +96,10 @@ pub struct Load {
 }
 
 impl<'a> Slab<'a> {
-    /// Checks the blocks and makes an entry of each record in `range`, in the order in which they lie; their
+    /// Checks the blocks and makes an entry of each record in the range of `keys`, in the order in which they lie; their
     /// ordinals are in place order. `entries` holds at least as many as the blocks have records.
     /// `block_bytes` is a power of two. Where the order is drawn, what it is drawn by takes the place of the first word
-    /// of the key.
+    /// of the key, which is the first that may differ.
     ///
     /// Ordinals need every segment's header, so headers are read first, and believed as far as their block
     /// holds them. Then each block's checksum is compared and, while the block is in the cache, its entries
@@ -100,7 +111,7 @@ impl<'a> Slab<'a> {
         order: &Order,
         blocks: &[Framed<'a>],
         block_bytes: usize,
-        range: Range<'_>,
+        keys: Keys<'_>,
         drawing: Option<Drawing<'_>>,
         entries: &mut [Entry],
     ) -> Result<(Self, Load), Damaged> {
@@ -110,6 +121,7 @@ impl<'a> Slab<'a> {
             shift: block_bytes.trailing_zeros(),
             stubs: Vec::new(),
             chunks: Vec::new(),
+            depth: keys.words_alike,
         };
         let mut places = Vec::with_capacity(blocks.len() * 8);
         for index in 0..blocks.len() {
@@ -125,7 +137,7 @@ impl<'a> Slab<'a> {
             let damaged = |why| Damaged { block: index, why };
             check(block).map_err(damaged)?;
             while let Some(place) = places.next_if(|place| place.block as usize == index) {
-                slab.enter(order, place, range, entries, &mut load)
+                slab.enter(order, place, keys.range, entries, &mut load)
                     .map_err(damaged)?;
             }
         }
@@ -216,7 +228,7 @@ impl<'a> Slab<'a> {
         let draws = self.draws(place);
         if let Some(stub) = self.stub(place.location) {
             let word = match draws {
-                None => order.word(stub.short, 0),
+                None => order.word(stub.short, self.depth),
                 Some(draws) => draws.number(place.before.into()),
             };
             return enter_stub(order, place, (stub, word), range, entries, load);
@@ -237,7 +249,7 @@ impl<'a> Slab<'a> {
             };
             return enter_all(word, place, records, entries, load);
         }
-        let word = |record: &[u8]| order.word(record, 0);
+        let word = |record: &[u8]| order.word(record, self.depth);
         if range.is_none() {
             return match order.format() {
                 Format::Fixed(size) => {
@@ -285,7 +297,7 @@ impl<'a> Slab<'a> {
                 let next = load.records as usize;
                 let entry = entries.get_mut(next).ok_or(Damage::Segments)?;
                 let ordinal = place.ordinal.wrapping_add(index);
-                *entry = kernel::entry(order.word(record, 0), ordinal, place.location + at as u32);
+                *entry = kernel::entry(word(record), ordinal, place.location + at as u32);
                 load.records += 1;
                 load.bytes += length as u64;
             }
@@ -449,8 +461,15 @@ const AHEAD_BYTES: usize = 64;
 
 /// Sorts entries by key and place, faster with as many entries of `scratch`.
 pub fn sort(order: &Order, slab: &Slab<'_>, entries: &mut [Entry], scratch: &mut [Entry]) {
-    kernel::sort_entries(entries, scratch);
-    refine(order, slab, entries, scratch, (0, 1));
+    let are_alike = entries.first().is_some_and(|&first| {
+        let word = kernel::word(first);
+        let is_alike = |&entry: &Entry| kernel::word(entry) == word;
+        !order.ends_with(word, slab.depth) && entries.iter().all(is_alike)
+    });
+    if !are_alike {
+        kernel::sort_entries(entries, scratch);
+    }
+    refine(order, slab, entries, scratch, (slab.depth, 1));
 }
 
 /// Sorts anew each run of entries whose words are equal up to `depth` while their keys may differ. They have been sorted
@@ -696,7 +715,11 @@ mod tests {
             })
             .collect();
         let mut entries = [0; 30];
-        let (slab, load) = Slab::lay_out(&order, &framed, BLOCK_BYTES, range, None, &mut entries)?;
+        let keys = Keys {
+            range,
+            words_alike: 0,
+        };
+        let (slab, load) = Slab::lay_out(&order, &framed, BLOCK_BYTES, keys, None, &mut entries)?;
         let mut found: Vec<(u32, Vec<u8>)> = entries[..load.records as usize]
             .iter()
             .map(|&entry| {

@@ -196,7 +196,8 @@ fn a_hash_table_keeps_equal_keys_together() {
     assert_eq!(first, slot(b"..KEY...", 17));
 }
 
-/// A slot is where the boundaries say, for any boundaries, and after any divisions.
+/// A slot is where the boundaries say, for any boundaries, and after any divisions; all keys in it begin with the words
+/// that are said to be alike.
 #[test]
 fn a_range_table_agrees_with_a_linear_search() {
     let mut random = Random::new(seed("a_range_table_agrees_with_a_linear_search"));
@@ -209,12 +210,15 @@ fn a_range_table_agrees_with_a_linear_search() {
         }],
     )
     .unwrap();
+    let mut skipped = 0;
     for round in 0..60 {
         let order = if round % 2 == 0 { &lines } else { &fixed };
+        let bytes_alike = [0, 7, 9][round / 2 % 3];
         let record = |random: &mut Random| -> Vec<u8> {
             let mut record: Vec<u8> = (0..12).map(|_| random.below(3) as u8).collect();
+            record[..bytes_alike].fill(1);
             if order.format() == Format::Lines {
-                record.truncate(random.below(12));
+                record.truncate(bytes_alike + random.below(12 - bytes_alike));
                 record.push(b'\n');
             }
             record
@@ -244,6 +248,7 @@ fn a_range_table_agrees_with_a_linear_search() {
             }
         }
         let mut scratch = Vec::new();
+        let mut words_of = vec![None; table.slot_count()];
         for _ in 0..500 {
             let record = record(&mut random);
             let chunk = random.below(5) as u64;
@@ -254,8 +259,19 @@ fn a_range_table_agrees_with_a_linear_search() {
             let (from, to) = table.around(slot);
             assert!(from.is_none_or(|from| *from <= here), "{record:?} {chunk}");
             assert!(to.is_none_or(|to| here < *to), "{record:?} {chunk}");
+            let depths = 0..table.words_alike(order, slot);
+            skipped += depths.len();
+            let words: Vec<u64> = depths.map(|depth| order.word(&record, depth)).collect();
+            let mut depths = words.iter().enumerate();
+            assert!(depths.all(|(depth, &word)| !order.ends_with(word, depth)));
+            let before = words_of[slot].get_or_insert_with(|| words.clone());
+            assert_eq!(*before, words, "{record:?} {chunk}");
         }
     }
+    assert!(
+        skipped > 1000,
+        "keys that begin alike were drawn: {skipped}"
+    );
 }
 
 #[test]
