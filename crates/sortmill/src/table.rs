@@ -63,6 +63,8 @@ enum Kind {
         words: Vec<u64>,
         /// For each value of a word's top bits, how many boundaries have smaller ones.
         below: Vec<u32>,
+        /// For each boundary, behind which one the boundaries with its key end: of a hot key there are many.
+        same_until: Vec<u32>,
         /// Bytes of the longest boundary.
         key_bytes_max: usize,
     },
@@ -82,6 +84,27 @@ fn alike(order: &Order, first: &Boundary, last: &Boundary) -> Vec<u64> {
         (one == other && !order.ends_with(one, depth)).then_some(one)
     });
     alike.collect()
+}
+
+/// How many of the boundaries that are `tied` do not lie above a record of `chunk` whose key `by_key` compares with
+/// theirs: with all of them at once, where they `are_one_key`.
+#[inline]
+fn below_in(
+    tied: &[Boundary],
+    are_one_key: bool,
+    chunk: u64,
+    by_key: impl Fn(&[u8]) -> Ordering,
+) -> usize {
+    let by_chunk = |boundary: &Boundary| chunk.cmp(&boundary.chunk);
+    if !are_one_key {
+        return tied
+            .partition_point(|boundary| by_key(&boundary.key).then(by_chunk(boundary)).is_ge());
+    }
+    match by_key(&tied[0].key) {
+        Ordering::Less => 0,
+        Ordering::Equal => tied.partition_point(|boundary| by_chunk(boundary).is_ge()),
+        Ordering::Greater => tied.len(),
+    }
 }
 
 impl Table {
@@ -151,6 +174,11 @@ impl Table {
                 u32::try_from(smaller).expect("few boundaries")
             })
             .collect();
+        let mut same_until = Vec::with_capacity(boundaries.len());
+        for same in boundaries.chunk_by(|a, b| a.key == b.key) {
+            let end = same_until.len() + same.len();
+            same_until.resize(end, u32::try_from(end).expect("few boundaries"));
+        }
         let key_bytes_max = boundaries.iter().map(|boundary| boundary.key.len()).max();
         Self {
             kind: Kind::Range {
@@ -158,6 +186,7 @@ impl Table {
                 alike,
                 words,
                 below,
+                same_until,
                 key_bytes_max: key_bytes_max.unwrap_or(0),
             },
             owners,
@@ -200,6 +229,7 @@ impl Table {
                 alike,
                 words,
                 below,
+                same_until,
                 key_bytes_max,
             } => {
                 let mut word = word;
@@ -219,23 +249,18 @@ impl Table {
                 }
                 let equal = words[lower..].partition_point(|&bound| bound == word);
                 let tied = &boundaries[lower..lower + equal];
-                let by_chunk = |boundary: &Boundary| chunk.cmp(&boundary.chunk);
+                let are_one_key = same_until[lower] as usize >= lower + equal;
                 lower
                     + if order.is_all_of_key(word, alike.len()) {
-                        tied.partition_point(|boundary| by_chunk(boundary).is_ge())
+                        below_in(tied, true, chunk, |_| Ordering::Equal)
                     } else if order.is_encoded() {
                         // Once, not for each boundary that it is compared with.
                         key.clear();
                         order.key_head_into(record, key_bytes_max + 1, key);
-                        tied.partition_point(|boundary| {
-                            let order = key[..].cmp(&boundary.key[..]);
-                            order.then(by_chunk(boundary)).is_ge()
-                        })
+                        below_in(tied, are_one_key, chunk, |bound| key[..].cmp(bound))
                     } else {
-                        tied.partition_point(|boundary| {
-                            let order = order.compare_with_key(record, &boundary.key);
-                            order.then(by_chunk(boundary)).is_ge()
-                        })
+                        let by_key = |bound: &[u8]| order.compare_with_key(record, bound);
+                        below_in(tied, are_one_key, chunk, by_key)
                     }
             }
             Kind::Hash { seed } => {

@@ -121,7 +121,7 @@ fn compare_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
 fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves: bool) {
     let digits = Digits::<PARTS>::of(from);
     if digits.width == 0 {
-        compare_sort(from, to, moves);
+        sort_by_place(from, to, moves);
         return;
     }
     let mut ends = [0u32; PARTS];
@@ -158,6 +158,22 @@ fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves:
             scatter_sort(&mut to[part.clone()], &mut from[part], !moves);
         }
     }
+}
+
+/// Sorts entries with equal words, as one step would if their places were the words.
+fn sort_by_place(from: &mut [Entry], to: &mut [Entry], moves: bool) {
+    let swap_halves = |entries: &mut [Entry]| {
+        for entry in entries {
+            *entry = entry.rotate_left(64);
+        }
+    };
+    let first = from[0];
+    if from.iter().all(|&entry| entry == first) {
+        return compare_sort(from, to, moves);
+    }
+    swap_halves(from);
+    scatter_sort(from, to, moves);
+    swap_halves(if moves { to } else { from });
 }
 
 /// Sorts entries of which none is far from its place.
