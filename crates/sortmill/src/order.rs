@@ -19,6 +19,7 @@ mod human;
 pub(crate) mod json;
 mod keys;
 mod month;
+mod near;
 mod number;
 #[cfg(feature = "tamper")]
 mod planted;

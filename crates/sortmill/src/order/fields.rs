@@ -4,6 +4,7 @@
 //! between two belong to the later one. With one, each field lies between two of them, and may be empty. Whatever lies
 //! beyond the line is at its end. GNU coreutils manual, "sort: Sort text files", the option `-k`.
 
+use super::near;
 use crate::line_keys::LineKey;
 
 /// Whether fields are parted there: blank, tab, and, in lines that NUL ends, newline.
@@ -51,7 +52,7 @@ fn skip(separator: Option<u8>, line: &[u8], mut at: usize, count: u64) -> usize 
         }
         at = match separator {
             Some(separator) => {
-                let found = memchr::memchr(separator, &line[at..]);
+                let found = near::find(separator, &line[at..]);
                 found.map_or(line.len(), |before| at + before + 1)
             }
             None => past_word(line, past_blanks(line, at)),
@@ -64,7 +65,7 @@ fn skip(separator: Option<u8>, line: &[u8], mut at: usize, count: u64) -> usize 
 fn field_end(separator: Option<u8>, line: &[u8], at: usize) -> usize {
     match separator {
         Some(separator) => {
-            memchr::memchr(separator, &line[at..]).map_or(line.len(), |before| at + before)
+            near::find(separator, &line[at..]).map_or(line.len(), |before| at + before)
         }
         None => past_word(line, past_blanks(line, at)),
     }

@@ -11,6 +11,7 @@
 //! So a record ends at a newline with an even number of quotes before it, and nobody has to know more to cut records. Only
 //! [`Separated::check`] refuses anything; the others answer something for any bytes.
 
+use super::near;
 use super::wrong::Wrong;
 
 /// How values are parted.
@@ -87,7 +88,7 @@ impl Separated {
             }
             _ => 0,
         };
-        memchr::memchr(self.delimiter, &rest[from..]).map_or(rest.len(), |at| from + at)
+        near::find(self.delimiter, &rest[from..]).map_or(rest.len(), |at| from + at)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 //! Something may come behind it, so it must tell where it ends: 0 ends it, and the bytes 0 and 1 become 1 1 and 1 2.
 //! Then the shorter of two that begin alike comes first, whatever follows.
 
+use super::near;
 use super::window::Window;
 use crate::line_keys::{Ignore, LineKey};
 
@@ -67,7 +68,7 @@ pub fn encode(counting: Counting, part: &[u8], window: &mut Window<'_>) {
 fn encode_plain(part: &[u8], window: &mut Window<'_>) {
     // Each byte becomes one or two.
     let mut rest = &part[..part.len().min(window.wanted())];
-    while let Some(at) = memchr::memchr2(0, ESCAPE, rest) {
+    while let Some(at) = near::find_0_or_1(rest) {
         window.push_all(&rest[..at]);
         window.push(ESCAPE);
         window.push(rest[at] + 1);
