@@ -11,7 +11,7 @@ use crate::long::{Item, Stub};
 use crate::order::Order;
 
 /// Bytes of an encoded key that are kept for the comparison with the next one.
-const HEAD_BYTES: usize = 64;
+const HEAD_BYTES: usize = 32;
 
 /// Takes sorted records one after the other: checks their order and sums them up.
 pub struct Gather<'a> {

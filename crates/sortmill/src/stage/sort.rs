@@ -481,6 +481,8 @@ fn refine(
     scratch: &mut [Entry],
     (depth, words): (usize, usize),
 ) {
+    // So few are compared by their whole keys at once. Two comparisons of keys that are made anew make four.
+    let count_min = if order.is_encoded() { 3 } else { 8 };
     let mut from = 0;
     while from < entries.len() {
         let word = kernel::word(entries[from]);
@@ -498,7 +500,7 @@ fn refine(
             continue;
         }
         let record = |entry: Entry| slab.record(order, kernel::location(entry));
-        if words == WORDS_MAX || count < 8 {
+        if words == WORDS_MAX || count < count_min {
             run.sort_unstable_by(|&a, &b| {
                 let order = order.compare(record(a), record(b));
                 order.then(kernel::ordinal(a).cmp(&kernel::ordinal(b)))
