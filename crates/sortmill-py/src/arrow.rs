@@ -25,12 +25,12 @@ use arrow_array::{
     GenericByteViewArray, Int64Array, RecordBatch, RecordBatchReader, StringArray, StructArray,
     UInt64Array,
 };
-use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
-use sortmill::pipeline::{Column, Gather, Gathered, Type};
+use sortmill::pipeline::{Column, Gather, Gathered, Present, Type};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -137,7 +137,7 @@ pub fn schema(columns: &[Column]) -> Schema {
             Type::F64 => DataType::Float64,
             Type::Bool => DataType::Boolean,
         };
-        // There are no nulls, but a schema that says so is another one to most libraries.
+        // Where there are no nulls a schema that says so is another one to most libraries.
         Field::new(&column.name, kind, true)
     };
     Schema::new(columns.iter().map(field).collect::<Vec<_>>())
@@ -149,40 +149,53 @@ pub fn batch_of(
     schema: &Arc<Schema>,
     from: Gathered,
 ) -> Result<RecordBatch, (usize, String)> {
-    let arrays = columns.iter().zip(from.into_columns());
+    let nulls: Vec<Option<NullBuffer>> = from.present().iter().map(nulls_of).collect();
+    let arrays = columns.iter().zip(from.into_columns()).zip(nulls);
     let arrays: Result<Vec<ArrayRef>, _> = arrays
-        .map(|(column, values)| array_of(column, values))
+        .map(|((column, values), nulls)| array_of(column, values, nulls))
         .collect();
     let batch = RecordBatch::try_new(Arc::clone(schema), arrays?);
     Ok(batch.expect("columns are as their schema says"))
 }
 
-fn array_of(column: &Column, values: Gather) -> Result<ArrayRef, (usize, String)> {
+fn nulls_of(present: &Present) -> Option<NullBuffer> {
+    let bits = |present: &Vec<u8>| present.iter().map(|&is| is != 0).collect::<Vec<_>>();
+    present
+        .as_ref()
+        .map(|present| NullBuffer::from(bits(present)))
+}
+
+fn array_of(
+    column: &Column,
+    values: Gather,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, (usize, String)> {
     Ok(match (column.kind, values) {
         (kind, Gather::Bytes { ends, bytes }) => {
             let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
             let bytes = Buffer::from_vec(bytes);
             if kind != Type::String {
-                return Ok(Arc::new(BinaryArray::new(ends, bytes, None)));
+                return Ok(Arc::new(BinaryArray::new(ends, bytes, nulls)));
             }
-            let array = StringArray::try_new(ends.clone(), bytes.clone(), None);
+            let array = StringArray::try_new(ends.clone(), bytes.clone(), nulls);
             Arc::new(array.map_err(|_| {
                 let name = &column.name;
                 let text = format!("{name} is not UTF-8, and a Python function gets text");
                 (first_wrong(&ends, &bytes), text)
             })?)
         }
-        (Type::I64, Gather::Words(words)) => Arc::new(Int64Array::from_iter_values(
-            words.iter().map(|&word| word as i64),
-        )),
-        (Type::F64, Gather::Words(words)) => {
-            let floats = words.iter().map(|&word| f64::from_bits(word));
-            Arc::new(Float64Array::from_iter_values(floats))
+        (Type::I64, Gather::Words(words)) => {
+            let whole: Vec<i64> = words.iter().map(|&word| word as i64).collect();
+            Arc::new(Int64Array::new(whole.into(), nulls))
         }
-        (_, Gather::Words(words)) => Arc::new(UInt64Array::from(words)),
+        (Type::F64, Gather::Words(words)) => {
+            let floats: Vec<f64> = words.iter().map(|&word| f64::from_bits(word)).collect();
+            Arc::new(Float64Array::new(floats.into(), nulls))
+        }
+        (_, Gather::Words(words)) => Arc::new(UInt64Array::new(words.into(), nulls)),
         (_, Gather::Bools(bools)) => {
             let bools: Vec<bool> = bools.iter().map(|&value| value != 0).collect();
-            Arc::new(BooleanArray::from(bools))
+            Arc::new(BooleanArray::new(bools.into(), nulls))
         }
     })
 }
@@ -214,7 +227,11 @@ pub fn columns_of(schema: &Schema) -> Result<Vec<Column>, String> {
                 ));
             }
         };
-        Ok(Column::new(field.name(), kind))
+        let column = Column::new(field.name(), kind);
+        Ok(match field.is_nullable() {
+            true => column.or_null(),
+            false => column,
+        })
     };
     schema.fields().iter().map(column).collect()
 }
@@ -232,20 +249,32 @@ pub fn gathered(made: &[Column], batch: &RecordBatch) -> Result<Gathered, String
         let (at, _) = found.ok_or_else(|| format!("there is no column {}", column.name))?;
         values_of(column, batch.column(at))
     };
-    let columns: Vec<Gather> = made.iter().map(values).collect::<Result<_, _>>()?;
-    Ok(Gathered::of(columns, 0))
+    let both: Vec<(Gather, Present)> = made.iter().map(values).collect::<Result<_, _>>()?;
+    let (columns, present): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+    Ok(Gathered::of(columns, 0).with_present(present))
 }
 
-fn values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
-    let name = &column.name;
-    if array.null_count() > 0 {
-        let at = (0..array.len()).find(|&at| array.is_null(at)).unwrap_or(0);
+/// The values of an array, and which of them are there.
+fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present), String> {
+    let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    if let (Some(nulls), false) = (&nulls, column.nullable) {
+        let at = nulls.iter().position(|is_there| !is_there).unwrap_or(0);
         return Err(format!(
-            "column {name} has a null, in row {at} of the batch"
+            "column {} has a null, in row {at} of the batch",
+            column.name
         ));
     }
+    let present = nulls.map(|nulls| nulls.iter().map(u8::from).collect());
+    Ok((all_values_of(column, array)?, present))
+}
+
+fn all_values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
+    let name = &column.name;
     if array.is_empty() {
         return Ok(Gather::new(column.kind));
+    }
+    if array.data_type() == &DataType::Null {
+        return Ok(Gather::of_nothing(column.kind, array.len()));
     }
     let made = match (column.kind, array.data_type()) {
         (Type::String, DataType::Utf8) => bytes(array.as_bytes::<GenericStringType<i32>>()),

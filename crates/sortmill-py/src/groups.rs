@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::sync::{Arc, Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn_owned, wait};
-use sortmill::pipeline::{Column, Event, MakeStreamFn, Sink, Type, Value};
+use sortmill::pipeline::{Column, Event, MakeStreamFn, Sink};
 
 use crate::errors::raised;
 use crate::function::{Function, record};
@@ -116,7 +116,8 @@ struct Engine {
     link: Arc<Link>,
     thread: Option<JoinHandle<()>>,
     records: Vec<u8>,
-    kinds: Vec<Type>,
+    columns: Vec<Column>,
+    made: Vec<Column>,
 }
 
 impl Engine {
@@ -132,7 +133,8 @@ impl Engine {
             link,
             thread: Some(spawn_owned("function", move || calls.work())),
             records: Vec::new(),
-            kinds: made.iter().map(|column| column.kind).collect(),
+            columns: function.columns.clone(),
+            made: made.to_vec(),
         }
     }
 
@@ -140,8 +142,9 @@ impl Engine {
         match event {
             Event::Record(record) => {
                 self.records.push(RECORD);
-                let records = &mut self.records;
-                record.iter().for_each(|value| value.write(records));
+                for (column, value) in self.columns.iter().zip(record) {
+                    column.put(value, &mut self.records);
+                }
             }
             Event::GroupEnd => self.records.push(GROUP_END),
             Event::End => return self.hand_over(true, out),
@@ -169,8 +172,8 @@ impl Engine {
             });
             let mut rest = &made[..];
             while !rest.is_empty() {
-                let mut value = |&kind: &Type| Value::read(kind, &mut rest);
-                let values: Option<Vec<_>> = self.kinds.iter().map(&mut value).collect();
+                let value = |column: &Column| column.take(&mut rest);
+                let values: Option<Vec<_>> = self.made.iter().map(value).collect();
                 out(&values.expect("it was written here"))?;
             }
             match (error, has_enough) {
@@ -296,7 +299,9 @@ impl Calls {
             let values = record(&self.made, &one?)?;
             let mut hand = alone(hand)?;
             let made = &mut hand.made;
-            values.iter().for_each(|value| value.value().write(made));
+            for (column, value) in self.made.iter().zip(&values) {
+                column.put(&value.value(), made);
+            }
             if made.len() >= HANDOVER_BYTES {
                 hand.exchange(py, false)?;
             }
@@ -380,7 +385,7 @@ impl Hand {
     /// The record behind the mark that is next.
     fn record<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let mut rest = &self.records[self.at + 1..];
-        let read = |column: &Column| Value::read(column.kind, &mut rest);
+        let read = |column: &Column| column.take(&mut rest);
         let values: Option<Vec<_>> = self.function.columns.iter().map(read).collect();
         let dict = self
             .function
@@ -415,7 +420,7 @@ impl Hand {
             if mark == Some(RECORD) {
                 let mut rest = &self.records[self.at + 1..];
                 for column in &self.function.columns {
-                    Value::read(column.kind, &mut rest).expect("it was written here");
+                    column.take(&mut rest).expect("it was written here");
                 }
                 self.at = self.records.len() - rest.len();
             } else {

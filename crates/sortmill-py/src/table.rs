@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sortmill::io::sync::Arc;
 use sortmill::pipeline::{
-    self, Aggregate, BatchFn, Column, Command, Form, MakeBatchFn, Owned, Parts, Pipeline, Type,
-    Value,
+    self, Aggregate, BatchFn, Column, Command, Form, Groups, MakeBatchFn, Order, Owned, Parts,
+    Pipeline, Type, Value,
 };
 
 use crate::batched::{Definition, Here, Kind};
@@ -35,14 +35,23 @@ pub struct Table {
 
 type Names = Vec<String>;
 
+/// By which columns groups are made, and whether they come in the order of these.
+type By = (Names, bool);
+
 fn strs(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-fn bys(by: &[(String, bool)]) -> Vec<(&str, bool)> {
-    by.iter()
-        .map(|(name, down)| (name.as_str(), *down))
-        .collect()
+/// A column's name, whether larger values come first, and whether records without one come last.
+type Ordered = (String, bool, bool);
+
+fn orders(by: &[Ordered]) -> Vec<Order<'_>> {
+    let all = by.iter().map(|(column, descending, nulls_last)| Order {
+        column,
+        descending: *descending,
+        nulls_last: *nulls_last,
+    });
+    all.collect()
 }
 
 fn kind(name: &str) -> PyResult<Type> {
@@ -59,8 +68,20 @@ fn kind(name: &str) -> PyResult<Type> {
 }
 
 pub fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
-    let column = |(name, of): (String, String)| Ok(Column::new(name, kind(&of)?));
+    let column = |(name, of): (String, String)| {
+        let (of, nullable) = or_null(&of);
+        let column = Column::new(name, kind(of)?);
+        Ok(if nullable { column.or_null() } else { column })
+    };
     columns.into_iter().map(column).collect()
+}
+
+/// The name of a type without what says that values may be missing, and whether they may.
+fn or_null(name: &str) -> (&str, bool) {
+    match name.strip_suffix('?') {
+        Some(name) => (name, true),
+        None => (name, false),
+    }
 }
 
 impl Table {
@@ -143,6 +164,11 @@ impl Table {
         self.next(py, self.table.flat_map(&parts))
     }
 
+    fn groups(&self, (by, is_sorted): &By) -> sortmill::error::Result<Groups> {
+        let groups = self.table.group_by(&strs(by))?;
+        Ok(if *is_sorted { groups.sorted() } else { groups })
+    }
+
     fn function(&self, function: Py<PyAny>) -> (Vec<&str>, Function) {
         let columns = self.table.columns();
         let names = columns.iter().map(|column| &*column.name).collect();
@@ -158,10 +184,10 @@ impl Table {
 #[pymethods]
 impl Table {
     /// Names and types of its columns.
-    fn columns(&self) -> Vec<(String, &'static str)> {
+    fn columns(&self) -> Vec<(String, String)> {
         let columns = self.table.columns().iter();
         columns
-            .map(|column| (column.name.clone(), column.kind.name()))
+            .map(|column| (column.name.clone(), column.type_name()))
             .collect()
     }
 
@@ -272,29 +298,39 @@ impl Table {
         self.next(py, self.table.select(&strs(&columns)))
     }
 
-    fn sort(&self, py: Python<'_>, by: Vec<(String, bool)>) -> PyResult<Self> {
-        self.next(py, self.table.sort(&bys(&by))).map(Self::brought)
-    }
-
-    fn top(&self, py: Python<'_>, count: u64, by: Vec<(String, bool)>) -> PyResult<Self> {
-        let made = self.next(py, self.table.top(count, &bys(&by)));
+    fn sort(&self, py: Python<'_>, by: Vec<Ordered>) -> PyResult<Self> {
+        let made = self.next(py, self.table.sort_by(&orders(&by)));
         made.map(Self::brought)
     }
 
-    fn distinct(&self, py: Python<'_>) -> PyResult<Self> {
-        self.next(py, self.table.distinct()).map(Self::brought)
+    fn top(&self, py: Python<'_>, count: u64, by: Vec<(String, bool)>) -> PyResult<Self> {
+        let by: Vec<(&str, bool)> = by.iter().map(|(name, down)| (&**name, *down)).collect();
+        let made = self.next(py, self.table.top(count, &by));
+        made.map(Self::brought)
     }
 
-    /// Groups and what is computed of each: the aggregate's name, its column and the name of what comes out.
+    fn distinct(&self, py: Python<'_>, is_sorted: bool) -> PyResult<Self> {
+        let made = match is_sorted {
+            true => self.table.distinct_sorted(),
+            false => self.table.distinct(),
+        };
+        self.next(py, made).map(Self::brought)
+    }
+
+    /// Groups and what is computed of each: the aggregate's name, its column, the name of what comes out, and a fraction.
     fn aggregate(
         &self,
         py: Python<'_>,
-        by: Names,
-        aggregates: Vec<(String, String, String)>,
+        by: By,
+        aggregates: Vec<(String, String, String, f64)>,
     ) -> PyResult<Self> {
-        let one = |(kind, column, name): (String, String, String)| -> PyResult<Aggregate> {
+        type One = (String, String, String, f64);
+        let one = |(kind, column, name, fraction): One| -> PyResult<Aggregate> {
             let made = match kind.as_str() {
                 "count" => pipeline::count(),
+                "count_values" => pipeline::count_values(column),
+                "quantile" => pipeline::quantile(column, fraction),
+                "approx_quantile" => pipeline::approx_quantile(column, fraction),
                 "sum" => pipeline::sum(column),
                 "min" => pipeline::min(column),
                 "max" => pipeline::max(column),
@@ -312,16 +348,16 @@ impl Table {
         };
         let aggregates: Vec<Aggregate> =
             aggregates.into_iter().map(one).collect::<PyResult<_>>()?;
-        let groups = self.table.group_by(&strs(&by));
+        let groups = self.groups(&by);
         let made = groups.and_then(|groups| groups.agg(&aggregates));
         self.next(py, made).map(Self::brought)
     }
 
     /// A record for each group, which a function makes of two.
-    fn reduce(&self, py: Python<'_>, by: Names, function: Py<PyAny>) -> PyResult<Self> {
+    fn reduce(&self, py: Python<'_>, by: By, function: Py<PyAny>) -> PyResult<Self> {
         let (_, function) = self.function(function);
         let columns = self.table.columns().to_vec();
-        let groups = self.table.group_by(&strs(&by));
+        let groups = self.groups(&by);
         let reduced = groups.and_then(|groups| groups.apply(columns, function.reduce()));
         self.next(py, reduced).map(Self::grouped)
     }
@@ -330,29 +366,22 @@ impl Table {
     fn apply(
         &self,
         py: Python<'_>,
-        by: Names,
-        order: Vec<(String, bool)>,
+        by: By,
+        order: Vec<Ordered>,
         function: Py<PyAny>,
         made: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let (_, function) = self.function(function);
         let made = columns(made)?;
-        let groups = self.table.group_by(&strs(&by));
-        let function = function.groups(by, made.clone());
-        let applied = groups.and_then(|groups| groups.stream(&bys(&order), made, function));
+        let groups = self.groups(&by);
+        let function = function.groups(by.0, made.clone());
+        let applied = groups.and_then(|groups| groups.stream_by(&orders(&order), made, function));
         self.next(py, applied).map(Self::grouped)
     }
 
     /// All columns in order of a group's times, and the number of the session.
-    fn sessions(
-        &self,
-        py: Python<'_>,
-        by: Names,
-        time: &str,
-        gap: u64,
-        name: &str,
-    ) -> PyResult<Self> {
-        let groups = self.table.group_by(&strs(&by));
+    fn sessions(&self, py: Python<'_>, by: By, time: &str, gap: u64, name: &str) -> PyResult<Self> {
+        let groups = self.groups(&by);
         let made = groups.and_then(|groups| groups.sessions(time, gap, name));
         self.next(py, made).map(Self::brought)
     }
@@ -402,7 +431,10 @@ impl Table {
         let mut formulas = Vec::new();
         for (name, how, column, of, seed) in &computed {
             let formula = match how.as_str() {
-                "parse" => pipeline::parse(column, kind(of)?),
+                "parse" => match or_null(of) {
+                    (of, true) => pipeline::parse(column, kind(of)?).or_null(),
+                    (of, false) => pipeline::parse(column, kind(of)?),
+                },
                 "timestamp" => pipeline::timestamp(column),
                 "hash" => pipeline::hash(column, *seed),
                 _ => {
