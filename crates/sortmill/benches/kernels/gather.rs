@@ -6,7 +6,7 @@ use sortmill::order::Order;
 use sortmill::queue::{Queue, Stop};
 use sortmill::stage::kernel::{self, Entry};
 use sortmill::stage::reduce::Gather;
-use sortmill::stage::sort::{self, Load, Slab};
+use sortmill::stage::sort::{self, Keys, Load, Slab};
 use sortmill::stage::write::{OutBlock, Output, Seams, Sink};
 
 use crate::copy::copy_inline;
@@ -48,7 +48,8 @@ fn lay_out_each(
     for partition in 0..partitions.count() {
         let framed = partitions.framed(partition, unchecked);
         let block_bytes = partitions.block_bytes();
-        let laid = watch.time(|| Slab::lay_out(order, &framed, block_bytes, None, None, entries));
+        let laid = watch
+            .time(|| Slab::lay_out(order, &framed, block_bytes, Keys::default(), None, entries));
         let Ok((_, load)) = laid else {
             panic!("the blocks are sound");
         };
@@ -138,7 +139,14 @@ impl State {
             let mut entries = vec![0; 2 * partitions.records_max];
             let framed = partitions.framed(partition, false);
             let block_bytes = partitions.block_bytes();
-            let laid = Slab::lay_out(order, &framed, block_bytes, None, None, &mut entries);
+            let laid = Slab::lay_out(
+                order,
+                &framed,
+                block_bytes,
+                Keys::default(),
+                None,
+                &mut entries,
+            );
             let Ok((slab, load)) = laid else {
                 panic!("the blocks are sound");
             };
@@ -234,7 +242,14 @@ fn each(state: &State, order: &Order, mut work: impl FnMut(&State, &Slab<'_>, &[
     for (partition, entries) in state.entries.iter().enumerate() {
         let framed = state.partitions.framed(partition, false);
         let block_bytes = state.partitions.block_bytes();
-        let laid = Slab::lay_out(order, &framed, block_bytes, None, None, &mut scratch);
+        let laid = Slab::lay_out(
+            order,
+            &framed,
+            block_bytes,
+            Keys::default(),
+            None,
+            &mut scratch,
+        );
         let Ok((slab, load)) = laid else {
             panic!("the blocks are sound");
         };
