@@ -2,7 +2,7 @@
 
 use rdst::{RadixKey, RadixSort};
 use sortmill::stage::kernel::{self, Entry};
-use sortmill::stage::sort::Slab;
+use sortmill::stage::sort::{Keys, Slab};
 
 use crate::data::{Partitions, hash, order};
 use crate::timing::{Bench, Group, Watch};
@@ -169,7 +169,14 @@ fn entries(partitions: &Partitions) -> Vec<Vec<Entry>> {
             let mut entries = vec![0; partitions.records_max];
             let framed = partitions.framed(partition, false);
             let block_bytes = partitions.block_bytes();
-            let laid = Slab::lay_out(&order(), &framed, block_bytes, None, None, &mut entries);
+            let laid = Slab::lay_out(
+                &order(),
+                &framed,
+                block_bytes,
+                Keys::default(),
+                None,
+                &mut entries,
+            );
             let Ok((_, load)) = laid else {
                 panic!("the blocks are sound");
             };
