@@ -19,6 +19,8 @@ from ._functions import Batches
 
 _HINT = "What a function uses goes to worker processes by cloudpickle; run(processes=0) calls it in this process."
 _PATIENCE_S = 5.0
+# The server answers at once, unless the machine has no time for it at all.
+_ANSWER_S = 60.0
 
 
 class WorkerTraceback(Exception):
@@ -61,7 +63,7 @@ class Server:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process: subprocess.Popen[bytes] = subprocess.Popen([sys.executable, "-c", words], stdin=theirs.fileno())
-        self._socket.settimeout(_PATIENCE_S)
+        self._socket.settimeout(_ANSWER_S)
 
     @property
     def id(self) -> int:

@@ -29,7 +29,7 @@ ASK = struct.Struct("<cq")
 TOLD = struct.Struct("<cq")
 """What became of it: it `r`uns, it has `e`nded, with this code or by the signal of this number below 0, or is `l`ost."""
 
-_PATIENCE_S = 5.0
+_PATIENCE_S = 30.0
 _ARROW_MEMORY = "JE_ARROW_MALLOC_CONF"
 
 
