@@ -42,7 +42,8 @@ def test_what_goes_in_comes_out(tmp_path: Path, draw: random.Random) -> None:
     for source in sources:
         job = sm.Pipeline()
         table = job.from_arrow(source)
-        kinds = ["string", "binary", "i64", "i64", "u64", "f64", "bool"]
+        # Fields of Arrow may have nulls unless they say that they have none.
+        kinds = ["string?", "binary?", "i64?", "i64?", "u64?", "f64?", "bool?"]
         assert table.columns == dict(zip(whole.column_names, kinds))
         result = table.collect_arrow(memory="128 MiB", temp=tmp_path)
         # Twice: each stream begins at the first record.
@@ -91,14 +92,10 @@ def test_a_stream_that_is_wrong(tmp_path: Path) -> None:
         sm.Pipeline().from_arrow([1, 2])
     with pytest.raises(ValueError, match="column a is of type"):
         sm.Pipeline().from_arrow(pa.table({"a": [[1]]}))
-    nulls = pa.table({"a": [1, 2, None]})
-    with pytest.raises(sm.InputError, match="column a has a null"):
+    sure = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    nulls = pa.table({"a": [1, 2, None]}, schema=sure)
+    with pytest.raises(sm.InputError, match="non-nullable but contains null"):
         sm.Pipeline().from_arrow(nulls).collect_arrow(memory="128 MiB", temp=tmp_path)
-
-    # A large batch is taken in parts, and rows are counted from the beginning.
-    rows = pa.array([*range(10_000), None])
-    with pytest.raises(sm.InputError, match="row 1808 of the batch, which begins with row 8192"):
-        sm.Pipeline().from_arrow(pa.table({"a": rows})).collect(memory="128 MiB", temp=tmp_path)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"a": [1, 2]})

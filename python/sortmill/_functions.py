@@ -92,19 +92,24 @@ def _array(column: Any) -> Any:
 
 
 def _column(values: Any, kind: str | None) -> Any:
-    """An Arrow array of values, of the type that the column has where that loses nothing."""
+    """An Arrow array of values, of the type that the column has where that loses nothing.
+
+    Where values may be missing NaN of numpy and pandas is one that is: whole numbers are floats there as soon as one is.
+    """
     import pyarrow as pa
 
     kinds = {
         "string": pa.string(), "binary": pa.binary(), "i64": pa.int64(), "u64": pa.uint64(),
         "f64": pa.float64(), "bool": pa.bool_(),
     }
-    array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values, from_pandas=False)
+    nullable = kind is not None and kind.endswith("?")
+    is_array = isinstance(values, (pa.Array, pa.ChunkedArray))
+    array = values if is_array else pa.array(values, from_pandas=nullable)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    wanted = kinds.get(kind or "")
-    is_whole = pa.types.is_integer(array.type) and wanted in (kinds["i64"], kinds["u64"])
-    return array.cast(wanted) if is_whole else array
+    wanted = kinds.get((kind or "").removesuffix("?"))
+    is_whole = pa.types.is_integer(array.type) or nullable and pa.types.is_floating(array.type)
+    return array.cast(wanted) if is_whole and wanted in (kinds["i64"], kinds["u64"]) else array
 
 
 def begin(function: Any) -> tuple[Any, Any]:

@@ -24,7 +24,9 @@ def drawn(columns: Sequence[str], records: Sequence[Record], is_all: bool) -> st
     cells = [[_cell(record[name]) for name in columns] for record in records]
     widths = [max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(columns)]
     right = [
-        bool(records) and all(isinstance(record[name], (int, float)) for record in records) for name in columns
+        any(record[name] is not None for record in records)
+        and all(isinstance(record[name], (int, float, type(None))) for record in records)
+        for name in columns
     ]
 
     def line(row: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ Mode = Literal["error", "overwrite"]
 Compression = Literal["gzip", "zstd", "lz4", "bzip2", "xz", "none"]
 _CODECS = ("gzip", "zstd", "lz4", "bzip2", "xz")
 _How = tuple[int | None, bool, str | None, int | None]
+GroupOrder = Literal["sorted", "grouped", "none"]
 Record = dict[str, Any]
 
 Watch = bool | Callable[[Progress], object] | None
@@ -51,16 +52,35 @@ def _how(files: int | None, compression: Compression | None, level: int | None, 
     return files, mode == "error", compression, level
 
 
+def _is_sorted(order: GroupOrder) -> bool:
+    if order not in ("sorted", "grouped", "none"):
+        raise UsageError(f"order is 'sorted', 'grouped' or 'none', not {order!r}")
+    return order == "sorted"
+
+
 def _names(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
 def _by(by: str | Sequence[str], descending: bool | Sequence[bool]) -> list[tuple[str, bool]]:
     names = _names(by)
-    downs = [descending] * len(names) if isinstance(descending, bool) else list(descending)
-    if len(downs) != len(names):
-        raise UsageError(f"{len(names)} columns and {len(downs)} directions")
-    return list(zip(names, downs))
+    return list(zip(names, _each(names, descending, "directions")))
+
+
+def _order(
+    by: str | Sequence[str], descending: bool | Sequence[bool], nulls_last: bool | Sequence[bool]
+) -> list[tuple[str, bool, bool]]:
+    names = _names(by)
+    lasts = _each(names, nulls_last, "places of what has no value")
+    return list(zip(names, _each(names, descending, "directions"), lasts))
+
+
+def _each(names: list[str], said: bool | Sequence[bool], what: str) -> list[bool]:
+    """What is said of each column, or of all."""
+    each = [said] * len(names) if isinstance(said, bool) else list(said)
+    if len(each) != len(names):
+        raise UsageError(f"{len(names)} columns and {len(each)} {what}")
+    return each
 
 
 def _typed(names: list[str], types: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
@@ -128,6 +148,7 @@ class Pipeline:
         delimiter: str = ",",
         quote: str | None = '"',
         types: Mapping[str, ColumnType] | None = None,
+        nulls: str | Sequence[str] = (),
         file: str | None = None,
         line_number: str | None = None,
     ) -> Table:
@@ -136,6 +157,10 @@ class Pipeline:
         `columns` are those that are read, each of its type: with a header some of the names in it, in any order, else all
         columns. Without `columns` all that the header names are read, as str or what `types` says; for that the first file
         must be there. The header must be the same in all files.
+
+        In a column where values may be missing (`int | None`) an empty one is `None`, unless it is of `str` or `bytes`: an empty
+        text is one. `nulls` are texts that say `None`, as `["NA", ""]`, in all such columns; in those of `str` and `bytes` only
+        where no quotes are around them.
         """
         files = _paths(paths)
         if columns is None:
@@ -144,7 +169,7 @@ class Pipeline:
             columns = _typed(_sortmill.csv_names(files, delimiter, quote), types or {})
         elif types is not None:
             raise UsageError("columns have their types already; types= is for when there are none")
-        table = _sortmill.read_csv(files, columns_of(columns), header, delimiter, quote)
+        table = _sortmill.read_csv(files, columns_of(columns), header, delimiter, quote, _names(nulls))
         return self._read(table, file, line_number)
 
     def read_jsonl(
@@ -155,7 +180,10 @@ class Pipeline:
         file: str | None = None,
         line_number: str | None = None,
     ) -> Table:
-        """JSON objects, one a line: the members that `columns` names, each of its type and in every object."""
+        """JSON objects, one a line: the members that `columns` names, each of its type and in every object.
+
+        Where values may be missing (`int | None`) one that is `null` or not there is `None`.
+        """
         return self._read(_sortmill.read_jsonl(_paths(paths), columns_of(columns)), file, line_number)
 
     def read_fixed(
@@ -389,21 +417,38 @@ class Table:
         """Only these columns, in this order."""
         return self._next(self._table.select(list(columns)))
 
-    def sort(self, by: str | Sequence[str], *, descending: bool | Sequence[bool] = False) -> Table:
-        """All records in the order of some columns; those that are equal there keep their order."""
-        return self._next(self._table.sort(_by(by, descending)))
+    def sort(
+        self,
+        by: str | Sequence[str],
+        *,
+        descending: bool | Sequence[bool] = False,
+        nulls_last: bool | Sequence[bool] = False,
+    ) -> Table:
+        """All records in the order of some columns; those that are equal there keep their order.
+
+        Records without a value come first, or last, in either direction.
+        """
+        return self._next(self._table.sort(_order(by, descending, nulls_last)))
 
     def top(self, count: int, by: str | Sequence[str], *, descending: bool | Sequence[bool] = True) -> Table:
-        """The `count` records with the greatest values; of equal ones those that are first by all other columns."""
+        """The `count` records with the greatest values; of equal ones those that are first by all other columns.
+
+        Records without a value come last.
+        """
         return self._next(self._table.top(count, _by(by, descending)))
 
-    def distinct(self) -> Table:
-        """Each different record once, in no order that means anything."""
-        return self._next(self._table.distinct())
+    def distinct(self, *, order: GroupOrder = "none") -> Table:
+        """Each different record once, in no order that means anything, or sorted by all columns upwards, as `group_by` has it."""
+        return self._next(self._table.distinct(_is_sorted(order)))
 
-    def group_by(self, *columns: str) -> Groups:
-        """Groups of the records that are equal in these columns."""
-        return Groups(self, list(columns))
+    def group_by(self, *columns: str, order: GroupOrder = "grouped") -> Groups:
+        """Groups of the records that are equal in these columns.
+
+        What comes of one group stands together, in the order of a hash. With `order="sorted"` groups come in the order of their
+        columns, upwards, those without a value last: in one job, where a `sort` of what comes out is a second one. It costs longer
+        keys, and is another job still for `count_distinct` and `quantile`. With `"none"` any order will do, which is no other.
+        """
+        return Groups(self, list(columns), _is_sorted(order))
 
     @property
     def schema(self) -> dict[str, str]:
@@ -612,13 +657,13 @@ class ArrowResult:
 class Groups:
     """The records of a table in groups."""
 
-    def __init__(self, table: Table, by: list[str]) -> None:
+    def __init__(self, table: Table, by: list[str], is_sorted: bool = False) -> None:
         self._table = table
-        self._by = by
+        self._by = (by, is_sorted)
 
     def agg(self, **aggregates: Aggregate) -> Table:
         """A record for each group: its columns, then one for each aggregate under its name here."""
-        asked = [(one.kind, one.column, name) for name, one in aggregates.items()]
+        asked = [(one.kind, one.column, name, one.fraction) for name, one in aggregates.items()]
         return self._table._next(self._table._table.aggregate(self._by, asked))
 
     def reduce(
@@ -639,6 +684,7 @@ class Groups:
         columns: Mapping[str, ColumnType],
         sort: str | Sequence[str] = (),
         descending: bool | Sequence[bool] = False,
+        nulls_last: bool | Sequence[bool] = False,
         pure: bool = False,
         timeout: float | None = None,
     ) -> Table:
@@ -654,7 +700,7 @@ class Groups:
         batches before. `timeout` is for what is handed over at once, about 256 KiB of records.
         """
         applied = ("apply", function)
-        order, made = _by(sort, descending), columns_of(columns)
+        order, made = _order(sort, descending, nulls_last), columns_of(columns)
         return self._table._next(self._table._table.apply(self._by, order, applied, made, (pure, timeout)))
 
     def sessions(self, time: str, gap: int, *, name: str = "session") -> Table:

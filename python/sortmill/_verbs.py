@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 from ._errors import UsageError
 
@@ -16,19 +18,35 @@ _TYPES: dict[object, str] = {
 }
 _NAMES = frozenset([*_TYPES.values(), "u64"])
 
-ColumnType = type[str] | type[bytes] | type[int] | type[float] | type[bool] | str
-"""A column's type: `str`, `bytes`, `int` (64 bits, signed), `float`, `bool`, or a name, of which `"u64"` has no type."""
+ColumnType = type[str] | type[bytes] | type[int] | type[float] | type[bool] | str | UnionType
+"""A column's type: `str`, `bytes`, `int` (64 bits, signed), `float`, `bool`, or a name, of which `"u64"` has no type.
+
+Where values may be missing it is `int | None`, or a name with a question mark: `"i64?"`, `"u64?"`.
+"""
 
 
 def columns_of(columns: Mapping[str, ColumnType]) -> list[tuple[str, str]]:
-    """Names and names of types."""
+    """Names and names of types, with a question mark where values may be missing."""
     made = []
     for name, kind in columns.items():
-        known = _TYPES.get(kind) or (kind if kind in _NAMES else None)
-        if not isinstance(known, str):
-            raise UsageError(f"column {name}: {kind!r} is no type; try str, bytes, int, float, bool or 'u64'")
+        known = _name_of(kind)
+        if known is None:
+            raise UsageError(
+                f"column {name}: {kind!r} is no type; try str, bytes, int, float, bool or 'u64', "
+                "or int | None where values may be missing"
+            )
         made.append((name, known))
     return made
+
+
+def _name_of(kind: Any) -> str | None:
+    if isinstance(kind, str):
+        return kind if kind.removesuffix("?") in _NAMES else None
+    if get_origin(kind) in (Union, UnionType):
+        kinds = [one for one in get_args(kind) if one is not NoneType]
+        of = _name_of(kinds[0]) if len(kinds) == 1 else None
+        return None if of is None else f"{of}?"
+    return _TYPES.get(kind)
 
 
 @dataclass(frozen=True)
@@ -67,8 +85,8 @@ def fields(column: str, by: str, columns: Mapping[str, ColumnType]) -> Parts:
 def extract(column: str, pattern: str, columns: Mapping[str, ColumnType]) -> Parts:
     """One record of the parts in parentheses of a regular expression where it is first found, each read as its column's type.
 
-    Records where it is not found are left out; a part in parentheses that took no part is empty. The expression is one of
-    Rust's crate `regex`: no look-around and no backreferences, in time linear in the text.
+    Records where it is not found are left out; a part in parentheses that took no part is empty, or `None` where values may
+    be missing. The expression is one of Rust's crate `regex`: no look-around and no backreferences, in time linear in the text.
     """
     return Parts("extract", column, by=pattern, columns=tuple(columns_of(columns)))
 
@@ -83,7 +101,7 @@ class Matches:
 
 
 def matches(column: str, pattern: str, *, invert: bool = False) -> Matches:
-    """The records in whose column a regular expression is found; with `invert` all others."""
+    """The records in whose column a regular expression is found; with `invert` all others, but for those without a value."""
     return Matches(column, pattern, invert)
 
 
@@ -98,20 +116,24 @@ class Formula:
 
 
 def parse(column: str, type: ColumnType) -> Formula:
-    """The value of a type that text says; a text that says none is an `InputError`."""
+    """The value of a type that text says; a text that says none is an `InputError`.
+
+    Of `None` it is `None`, and of an empty text, too, where values may be missing, as with `int | None`.
+    """
     return Formula("parse", column, columns_of({column: type})[0][1])
 
 
 def timestamp(column: str) -> Formula:
     """The date, or date and time, that text says as RFC 3339 has it: microseconds since 1970 in UTC, an `int`.
 
-    Between date and time stands a space or a `T`; without a zone it is UTC.
+    Between date and time stands a space or a `T`; without a zone it is UTC. Of `None` it is `None`, and of an empty text of a
+    column where values may be missing, too.
     """
     return Formula("timestamp", column)
 
 
 def hash(column: str, *, seed: int = 0) -> Formula:
-    """A hash of the value (XXH3, 64 bits), the same on every machine."""
+    """A hash of the value (XXH3, 64 bits), the same on every machine; of `None` it is `None`."""
     return Formula("hash", column, seed=seed)
 
 
@@ -121,15 +143,19 @@ class Aggregate:
 
     kind: str
     column: str = ""
+    fraction: float = 0.0
 
 
-def count() -> Aggregate:
-    """How many records there are."""
-    return Aggregate("count")
+def count(column: str | None = None) -> Aggregate:
+    """How many records there are; of a column, how many values that are not `None`."""
+    return Aggregate("count") if column is None else Aggregate("count_values", column)
 
 
 def sum(column: str) -> Aggregate:
-    """The exact sum, whatever the order; of floats the float nearest to it."""
+    """The exact sum, whatever the order; of floats the float nearest to it.
+
+    As with every aggregate of a column but `first`, values that are `None` take no part, and of none at all it is `None`.
+    """
     return Aggregate("sum", column)
 
 
@@ -149,15 +175,38 @@ def mean(column: str) -> Aggregate:
 
 
 def first(column: str) -> Aggregate:
-    """The value in the first record, in the order of the input."""
+    """The value in the first record, in the order of the input. Not beside `count_distinct` or `quantile`."""
     return Aggregate("first", column)
 
 
 def count_distinct(column: str) -> Aggregate:
-    """How many different values there are, exactly, however many: of one column in an `agg`."""
+    """How many different values there are, exactly, however many. `count_distinct` and `quantile` are of one column in an `agg`."""
     return Aggregate("count_distinct", column)
 
 
 def approx_count_distinct(column: str) -> Aggregate:
     """About how many different values there are, with a standard error of 1.6 %, in 4 KiB for each group."""
     return Aggregate("approx_count_distinct", column)
+
+
+def quantile(column: str, fraction: float) -> Aggregate:
+    """The number that a fraction (0 to 1) of a column's numbers lie below, exactly, as a float; of groups of any size.
+
+    Between two numbers it lies on the line from one to the other, as with numpy. The engine puts each group in order; several
+    quantiles of a column cost no more than one.
+    """
+    return Aggregate("quantile", column, fraction)
+
+
+def approx_quantile(column: str, fraction: float) -> Aggregate:
+    """About what `quantile` is, in 32 KiB for each group and without an order within groups.
+
+    To 0.8 % of the number that is nearest in order, where the greatest number is at most a billion times the least and both have
+    one sign, to 1.6 % up to 10^18; just as `quantile` where at most 2048 numbers differ.
+    """
+    return Aggregate("approx_quantile", column, fraction)
+
+
+def median(column: str) -> Aggregate:
+    """The number in the middle: `quantile(column, 0.5)`."""
+    return quantile(column, 0.5)

@@ -26,13 +26,13 @@ use arrow_array::{
     GenericByteViewArray, Int64Array, RecordBatch, RecordBatchReader, StringArray, StructArray,
     UInt64Array,
 };
-use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use sortmill::io::shared::{Mapped, Shared};
-use sortmill::pipeline::{Column, Gather, Gathered, Type};
+use sortmill::pipeline::{Column, Gather, Gathered, Present, Type};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -139,7 +139,7 @@ pub fn schema(columns: &[Column]) -> Schema {
             Type::F64 => DataType::Float64,
             Type::Bool => DataType::Boolean,
         };
-        // There are no nulls, but a schema that says so is another one to most libraries.
+        // Where there are no nulls a schema that says so is another one to most libraries.
         Field::new(&column.name, kind, true)
     };
     Schema::new(columns.iter().map(field).collect::<Vec<_>>())
@@ -151,35 +151,48 @@ pub fn batch_of(
     schema: &Arc<Schema>,
     from: Gathered,
 ) -> Result<RecordBatch, (usize, String)> {
-    let arrays = columns.iter().zip(from.into_columns());
+    let nulls: Vec<Option<NullBuffer>> = from.present().iter().map(nulls_of).collect();
+    let arrays = columns.iter().zip(from.into_columns()).zip(nulls);
     let arrays: Result<Vec<ArrayRef>, _> = arrays
-        .map(|(column, values)| array_of(column, values))
+        .map(|((column, values), nulls)| array_of(column, values, nulls))
         .collect();
     let batch = RecordBatch::try_new(Arc::clone(schema), arrays?);
     Ok(batch.expect("columns are as their schema says"))
 }
 
-fn array_of(column: &Column, values: Gather) -> Result<ArrayRef, (usize, String)> {
+fn nulls_of(present: &Present) -> Option<NullBuffer> {
+    let bits = |present: &Vec<u8>| present.iter().map(|&is| is != 0).collect::<Vec<_>>();
+    present
+        .as_ref()
+        .map(|present| NullBuffer::from(bits(present)))
+}
+
+fn array_of(
+    column: &Column,
+    values: Gather,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, (usize, String)> {
     Ok(match (column.kind, values) {
         (kind, Gather::Bytes { ends, bytes }) => {
             let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
             let bytes = Buffer::from_vec(bytes);
             if kind != Type::String {
-                return Ok(Arc::new(BinaryArray::new(ends, bytes, None)));
+                return Ok(Arc::new(BinaryArray::new(ends, bytes, nulls)));
             }
-            text_of(column, ends, bytes)?
+            text_of(column, (ends, bytes), nulls)?
         }
-        (Type::I64, Gather::Words(words)) => Arc::new(Int64Array::from_iter_values(
-            words.iter().map(|&word| word as i64),
-        )),
+        (Type::I64, Gather::Words(words)) => {
+            let whole: Vec<i64> = words.iter().map(|&word| word as i64).collect();
+            Arc::new(Int64Array::new(whole.into(), nulls))
+        }
         (Type::F64, Gather::Words(words)) => {
-            let floats = words.iter().map(|&word| f64::from_bits(word));
-            Arc::new(Float64Array::from_iter_values(floats))
+            let floats: Vec<f64> = words.iter().map(|&word| f64::from_bits(word)).collect();
+            Arc::new(Float64Array::new(floats.into(), nulls))
         }
-        (_, Gather::Words(words)) => Arc::new(UInt64Array::from(words)),
+        (_, Gather::Words(words)) => Arc::new(UInt64Array::new(words.into(), nulls)),
         (_, Gather::Bools(bools)) => {
             let bools: Vec<bool> = bools.iter().map(|&value| value != 0).collect();
-            Arc::new(BooleanArray::from(bools))
+            Arc::new(BooleanArray::new(bools.into(), nulls))
         }
     })
 }
@@ -187,10 +200,10 @@ fn array_of(column: &Column, values: Gather) -> Result<ArrayRef, (usize, String)
 /// A column of text; or the number of one that is none, and what is wrong.
 pub fn text_of(
     column: &Column,
-    ends: OffsetBuffer<i32>,
-    bytes: Buffer,
+    (ends, bytes): (OffsetBuffer<i32>, Buffer),
+    nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, (usize, String)> {
-    let array = StringArray::try_new(ends.clone(), bytes.clone(), None);
+    let array = StringArray::try_new(ends.clone(), bytes.clone(), nulls);
     Ok(Arc::new(array.map_err(|_| {
         let name = &column.name;
         let text = format!("{name} is not UTF-8, and a Python function gets text");
@@ -225,7 +238,11 @@ pub fn columns_of(schema: &Schema) -> Result<Vec<Column>, String> {
                 ));
             }
         };
-        Ok(Column::new(field.name(), kind))
+        let column = Column::new(field.name(), kind);
+        Ok(match field.is_nullable() {
+            true => column.or_null(),
+            false => column,
+        })
     };
     schema.fields().iter().map(column).collect()
 }
@@ -233,8 +250,9 @@ pub fn columns_of(schema: &Schema) -> Result<Vec<Column>, String> {
 /// The records of a batch that has these columns, in any order, and no others.
 pub fn gathered(made: &[Column], batch: &RecordBatch) -> Result<Gathered, String> {
     let values = |column: &Column| values_of(column, column_of(made, batch, column)?);
-    let columns: Vec<Gather> = made.iter().map(values).collect::<Result<_, _>>()?;
-    Ok(Gathered::of(columns, 0))
+    let both: Vec<(Gather, Present)> = made.iter().map(values).collect::<Result<_, _>>()?;
+    let (columns, present): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+    Ok(Gathered::of(columns, 0).with_present(present))
 }
 
 /// That of a batch which is called like `column`; an error if the batch has others than those that are `made`.
@@ -253,16 +271,32 @@ pub fn column_of<'b>(
     Ok(batch.column(at))
 }
 
-pub fn values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
-    let name = &column.name;
-    if array.null_count() > 0 {
-        let at = (0..array.len()).find(|&at| array.is_null(at)).unwrap_or(0);
+/// The values of an array, and which of them are there.
+pub fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present), String> {
+    let present = present_of(column, array)?;
+    Ok((all_values_of(column, array)?, present))
+}
+
+/// Which values of an array are there.
+pub fn present_of(column: &Column, array: &ArrayRef) -> Result<Present, String> {
+    let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    if let (Some(nulls), false) = (&nulls, column.nullable) {
+        let at = nulls.iter().position(|is_there| !is_there).unwrap_or(0);
         return Err(format!(
-            "column {name} has a null, in row {at} of the batch"
+            "column {} has a null, in row {at} of the batch",
+            column.name
         ));
     }
+    Ok(nulls.map(|nulls| nulls.iter().map(u8::from).collect()))
+}
+
+fn all_values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
+    let name = &column.name;
     if array.is_empty() {
         return Ok(Gather::new(column.kind));
+    }
+    if array.data_type() == &DataType::Null {
+        return Ok(Gather::of_nothing(column.kind, array.len()));
     }
     let made = match (column.kind, array.data_type()) {
         (Type::String, DataType::Utf8) => bytes(array.as_bytes::<GenericStringType<i32>>()),

@@ -19,12 +19,14 @@ use arrow_array::types::{
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt64Array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer,
+};
 use arrow_schema::{DataType, Schema};
 use sortmill::io::shared::Mapped;
-use sortmill::pipeline::{Column, Gather, Laid, LaidColumn, Laying, Type};
+use sortmill::pipeline::{Column, Gather, Laid, LaidColumn, Laying, Present, Type};
 
-use crate::arrow::{COLUMN_BYTES_MAX, buffer_of, column_of, text_of, values_of};
+use crate::arrow::{COLUMN_BYTES_MAX, buffer_of, column_of, present_of, text_of, values_of};
 
 /// The records that lie in `mapped` as `laid` says; or the number of one that has text that is none, and what is wrong.
 ///
@@ -35,17 +37,27 @@ pub fn batch_in(
     schema: &Arc<Schema>,
     (mapped, laid): (&Arc<Mapped>, &Laid),
 ) -> Result<RecordBatch, (usize, String)> {
-    let arrays = columns.iter().zip(laid.columns());
+    let arrays = columns.iter().zip(laid.columns()).zip(laid.present());
     let arrays: Result<Vec<ArrayRef>, _> = arrays
-        .map(|(column, lies)| array_in(column, mapped, (lies, laid.len())))
+        .map(|((column, lies), present)| {
+            let nulls = present.clone().map(|present| bits_in(mapped, present));
+            let nulls = nulls.map(NullBuffer::new);
+            array_in(column, (mapped, nulls), (lies, laid.len()))
+        })
         .collect();
     let batch = RecordBatch::try_new(Arc::clone(schema), arrays?);
     Ok(batch.expect("columns are as their schema says"))
 }
 
+/// A bit for each byte.
+fn bits_in(mapped: &Mapped, range: Range<usize>) -> BooleanBuffer {
+    let bytes = &mapped.bytes(range.end)[range];
+    BooleanBuffer::collect_bool(bytes.len(), |at| bytes[at] != 0)
+}
+
 fn array_in(
     column: &Column,
-    mapped: &Arc<Mapped>,
+    (mapped, nulls): (&Arc<Mapped>, Option<NullBuffer>),
     (lies, count): (&LaidColumn, usize),
 ) -> Result<ArrayRef, (usize, String)> {
     Ok(match lies {
@@ -54,22 +66,20 @@ fn array_in(
             assert_eq!(ends[0], 0, "all of a batch is given at once");
             let (ends, bytes) = (OffsetBuffer::new(ends), buffer_of(mapped, bytes.clone()));
             match column.kind {
-                Type::String => text_of(column, ends, bytes)?,
-                _ => Arc::new(BinaryArray::new(ends, bytes, None)),
+                Type::String => text_of(column, (ends, bytes), nulls)?,
+                _ => Arc::new(BinaryArray::new(ends, bytes, nulls)),
             }
         }
         LaidColumn::Words(words) => {
             let words = buffer_of(mapped, words.clone());
             match column.kind {
-                Type::I64 => Arc::new(Int64Array::new(ScalarBuffer::new(words, 0, count), None)),
-                Type::F64 => Arc::new(Float64Array::new(ScalarBuffer::new(words, 0, count), None)),
-                _ => Arc::new(UInt64Array::new(ScalarBuffer::new(words, 0, count), None)),
+                Type::I64 => Arc::new(Int64Array::new(ScalarBuffer::new(words, 0, count), nulls)),
+                Type::F64 => Arc::new(Float64Array::new(ScalarBuffer::new(words, 0, count), nulls)),
+                _ => Arc::new(UInt64Array::new(ScalarBuffer::new(words, 0, count), nulls)),
             }
         }
         LaidColumn::Bools(bools) => {
-            let bools = &mapped.bytes(bools.end)[bools.clone()];
-            let bits = BooleanBuffer::collect_bool(count, |at| bools[at] != 0);
-            Arc::new(BooleanArray::new(bits, None))
+            Arc::new(BooleanArray::new(bits_in(mapped, bools.clone()), nulls))
         }
     })
 }
@@ -77,7 +87,7 @@ fn array_in(
 /// The records of a batch that a function answered, where they lie.
 pub struct Held {
     count: usize,
-    columns: Vec<HeldColumn>,
+    columns: Vec<(HeldColumn, Present)>,
 }
 
 enum HeldColumn {
@@ -92,11 +102,13 @@ enum HeldColumn {
 impl Held {
     /// Those of a batch that has these columns, in any order, and no others; or what is wrong.
     pub fn of(made: &[Column], batch: &RecordBatch) -> Result<Self, String> {
-        let columns = made
-            .iter()
-            .map(|column| held(column, column_of(made, batch, column)?));
+        let one = |column: &Column| {
+            let array = column_of(made, batch, column)?;
+            Ok((held(column, array)?, present_of(column, array)?))
+        };
+        let columns = made.iter().map(one);
         Ok(Self {
-            columns: columns.collect::<Result<_, _>>()?,
+            columns: columns.collect::<Result<_, String>>()?,
             count: batch.num_rows(),
         })
     }
@@ -109,7 +121,9 @@ impl Held {
     /// How many records from number `from` on have about `bytes_max` bytes together; at least one, if there is one.
     pub fn fitting(&self, from: usize, bytes_max: usize) -> usize {
         let bytes = |count: usize| -> usize {
-            let of = |column: &HeldColumn| column.bytes(from..from + count);
+            let of = |(column, present): &(HeldColumn, Present)| {
+                column.bytes(from..from + count) + present.as_ref().map_or(0, |_| count)
+            };
             self.columns.iter().map(of).sum()
         };
         let left = self.count - from;
@@ -129,8 +143,12 @@ impl Held {
 
     /// The records `range`, to be laid out.
     pub fn lay(&self, range: &Range<usize>) -> Laying<'_> {
-        let mut laying = Laying::new(None, self.columns.len());
-        for column in &self.columns {
+        let are_missing = self.columns.iter().map(|(_, present)| present.is_some());
+        let mut laying = Laying::new(None, are_missing);
+        for (column, present) in &self.columns {
+            if let Some(present) = present {
+                laying.part(Cow::Borrowed(&present[range.clone()]));
+            }
             match column {
                 HeldColumn::Bytes { ends, bytes } => {
                     let those = 4 * range.start..4 * (range.end + 1);
@@ -162,31 +180,31 @@ impl HeldColumn {
 }
 
 fn held(column: &Column, array: &ArrayRef) -> Result<HeldColumn, String> {
-    let is_whole = array.null_count() == 0 && !array.is_empty();
+    let is_there = !array.is_empty();
     let text = |ends: &OffsetBuffer<i32>, bytes: &Buffer| HeldColumn::Bytes {
         ends: ends.inner().clone(),
         bytes: bytes.clone(),
     };
     let made = match (column.kind, array.data_type()) {
-        (Type::String, DataType::Utf8) if is_whole => {
+        (Type::String, DataType::Utf8) if is_there => {
             let array = array.as_bytes::<GenericStringType<i32>>();
             text(array.offsets(), array.values())
         }
-        (Type::Binary, DataType::Binary) if is_whole => {
+        (Type::Binary, DataType::Binary) if is_there => {
             let array = array.as_bytes::<GenericBinaryType<i32>>();
             text(array.offsets(), array.values())
         }
-        (Type::I64, DataType::Int64) if is_whole => {
+        (Type::I64, DataType::Int64) if is_there => {
             HeldColumn::Words(array.as_primitive::<Int64Type>().values().inner().clone())
         }
-        (Type::U64, DataType::UInt64) if is_whole => {
+        (Type::U64, DataType::UInt64) if is_there => {
             HeldColumn::Words(array.as_primitive::<UInt64Type>().values().inner().clone())
         }
-        (Type::F64, DataType::Float64) if is_whole => {
+        (Type::F64, DataType::Float64) if is_there => {
             HeldColumn::Words(array.as_primitive::<Float64Type>().values().inner().clone())
         }
         // Of another type, which is made one of these, or wrong.
-        _ => match values_of(column, array)? {
+        _ => match values_of(column, array)?.0 {
             Gather::Bytes { ends, bytes } => HeldColumn::Bytes {
                 ends: ScalarBuffer::from(ends),
                 bytes: Buffer::from_vec(bytes),

@@ -20,6 +20,7 @@ pub fn record_dict<'py>(
     let record = PyDict::new(py);
     for (column, value) in columns.iter().zip(values) {
         let set = match *value {
+            Value::Null => record.set_item(&column.name, py.None()),
             Value::Bytes(bytes) if column.kind == Type::String => {
                 let text = std::str::from_utf8(bytes).map_err(|_| not_text(&column.name))?;
                 record.set_item(&column.name, PyString::new(py, text))
@@ -56,8 +57,11 @@ pub fn record(made: &[Column], answer: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>
     }
 }
 
-/// A value of the column's type.
+/// A value of the column's type, or none, which is `None`.
 pub fn value(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
+    if column.nullable && from.is_none() {
+        return Ok(Owned::Plain(Value::Null));
+    }
     let plain = match column.kind {
         Type::String => return Ok(Owned::Bytes(from.extract::<String>()?.into_bytes())),
         Type::Binary => return Ok(Owned::Bytes(from.extract::<Vec<u8>>()?)),

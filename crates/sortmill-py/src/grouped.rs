@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use sortmill::error::Result;
-use sortmill::pipeline::{Event, MakeStreamFn, Sink, Type, Value};
+use sortmill::pipeline::{Column, Event, MakeStreamFn, Sink};
 
 use crate::batched::Definition;
 use crate::groups::{GROUP_END, IsOver, RECORD, Stream, Turned};
@@ -66,8 +66,7 @@ struct Gathering {
     /// Where in them the last group begins, if it does so there.
     open_from: Option<usize>,
     full_bytes: usize,
-    /// Types of what comes out.
-    kinds: Vec<Type>,
+    definition: Arc<Definition>,
     number: usize,
     running: Arc<Running>,
 }
@@ -94,7 +93,7 @@ impl Gathering {
             count: 0,
             open_from: Some(0),
             full_bytes,
-            kinds: definition.made_kinds.clone(),
+            definition: Arc::clone(definition),
             number,
             running: Arc::clone(running),
         }
@@ -104,8 +103,9 @@ impl Gathering {
         match event {
             Event::Record(record) => {
                 self.records.push(RECORD);
-                let records = &mut self.records;
-                record.iter().for_each(|value| value.write(records));
+                for (column, value) in self.definition.columns.iter().zip(record) {
+                    column.put(value, &mut self.records);
+                }
                 self.count += 1;
             }
             Event::GroupEnd => {
@@ -152,8 +152,8 @@ impl Gathering {
             }
             let mut rest = &turned.made[..];
             while !rest.is_empty() {
-                let mut value = |&kind: &Type| Value::read(kind, &mut rest);
-                let values: Option<Vec<_>> = self.kinds.iter().map(&mut value).collect();
+                let value = |column: &Column| column.take(&mut rest);
+                let values: Option<Vec<_>> = self.definition.made.iter().map(value).collect();
                 out(&values.ok_or_else(no_batch)?)?;
             }
             if turned.is_through {
@@ -310,8 +310,8 @@ impl Pooled {
         let behind = self.received.saturating_sub(again).min(turned.count);
         let mut rest = &turned.made[..];
         for _ in behind..turned.count {
-            for &kind in &self.definition.made_kinds {
-                Value::read(kind, &mut rest).ok_or_else(no_batch)?;
+            for column in &self.definition.made {
+                column.take(&mut rest).ok_or_else(no_batch)?;
             }
         }
         let from = turned.made.len() - rest.len();

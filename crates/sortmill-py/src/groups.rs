@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn_owned, wait};
-use sortmill::pipeline::{Column, Value};
+use sortmill::pipeline::Column;
 
 use crate::batched::{Definition, Failure};
 use crate::errors::raised;
@@ -58,7 +58,7 @@ enum Turn {
 /// What was made in a turn, or in several.
 #[derive(Default)]
 pub struct Turned {
-    /// Records, their values one behind the other ([`Value::write`]), and how many.
+    /// Records, their values one behind the other ([`Column::put`]), and how many.
     pub made: Vec<u8>,
     pub count: usize,
     /// How many records the group that is open has made so far, in turns before too.
@@ -282,7 +282,9 @@ impl Calls {
             let mut hand = alone(hand)?;
             let turned = &mut hand.turned;
             let made = &mut turned.made;
-            values.iter().for_each(|value| value.value().write(made));
+            for (column, value) in definition.made.iter().zip(&values) {
+                column.put(&value.value(), made);
+            }
             turned.count += 1;
             turned.of_open += 1;
             if turned.made.len() >= MADE_BYTES {
@@ -370,7 +372,7 @@ impl Hand {
     /// The record behind the mark that is next.
     fn record<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let mut rest = &self.records[self.at + 1..];
-        let read = |column: &Column| Value::read(column.kind, &mut rest);
+        let read = |column: &Column| column.take(&mut rest);
         let columns = &self.definition.columns;
         let values: Option<Vec<_>> = columns.iter().map(read).collect();
         let dict = record_dict(py, columns, &values.expect("they were written so"))?;
@@ -401,7 +403,7 @@ impl Hand {
             if self.mark(py)? == Some(RECORD) {
                 let mut rest = &self.records[self.at + 1..];
                 for column in &self.definition.columns {
-                    Value::read(column.kind, &mut rest).expect("they were written so");
+                    column.take(&mut rest).expect("they were written so");
                 }
                 self.at = self.records.len() - rest.len();
             } else {

@@ -24,10 +24,17 @@ pub fn read_csv(
     header: bool,
     delimiter: &str,
     quote: Option<&str>,
+    nulls: Vec<String>,
 ) -> PyResult<Table> {
     let columns = columns(columns_asked)?;
     let csv = csv(header, delimiter, quote)?;
-    made(py, pipeline::read_csv(patterns, csv, columns))
+    let table = pipeline::read_csv(patterns, csv, columns);
+    let nulls: Vec<&str> = nulls.iter().map(String::as_str).collect();
+    let with_nulls = |table: pipeline::Table| match &nulls[..] {
+        [] => Ok(table),
+        nulls => table.with_nulls(nulls),
+    };
+    made(py, table.and_then(with_nulls))
 }
 
 /// The columns that the first header names.

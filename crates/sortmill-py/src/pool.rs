@@ -122,9 +122,9 @@ impl Pool {
         count: usize,
         worker_memory_bytes: Option<u64>,
     ) -> PyResult<Self> {
-        let names = |columns: &[sortmill::pipeline::Column]| -> Vec<(String, &'static str)> {
+        let names = |columns: &[sortmill::pipeline::Column]| -> Vec<(String, String)> {
             let one =
-                |column: &sortmill::pipeline::Column| (column.name.clone(), column.kind.name());
+                |column: &sortmill::pipeline::Column| (column.name.clone(), column.type_name());
             columns.iter().map(one).collect()
         };
         let all: Vec<_> = functions

@@ -180,7 +180,7 @@ fn row(columns: &[Column], item: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>> {
 /// A value of a column's type, or an exception that names the column.
 fn typed(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
     value(column, from).map_err(|error| {
-        let (name, kind) = (&column.name, column.kind.name());
+        let (name, kind) = (&column.name, column.type_name());
         let told = PyTypeError::new_err(format!("column {name} is of type {kind}: {error}"));
         told.set_cause(from.py(), Some(error));
         told

@@ -225,7 +225,7 @@ impl Reader {
                 break;
             };
             let batch = &mut self.batch;
-            let read = read_row(&self.kinds, row, |values| batch.push(0, values));
+            let read = read_row(&self.columns, row, |values| batch.push(0, values));
             read.map_err(|error| error.to_string())?;
             at = from + length;
         }

@@ -10,8 +10,8 @@ use sortmill::io::codec::CODECS;
 use sortmill::io::sync::Arc;
 use sortmill::job::Compress;
 use sortmill::pipeline::{
-    self, Aggregate, BatchFn, Column, Command, Form, MakeBatchFn, Owned, Parts, Pipeline, Type,
-    Value,
+    self, Aggregate, BatchFn, Column, Command, Form, Groups, MakeBatchFn, Order, Owned, Parts,
+    Pipeline, Type, Value,
 };
 
 use crate::batched::{Definition, Here, Kind};
@@ -40,15 +40,23 @@ type Names = Vec<String>;
 
 /// How an output is written: how many files, whether something may have its name, how it is compressed, by what level.
 type How = (Option<u64>, bool, Option<String>, Option<u32>);
+/// By which columns groups are made, and whether they come in the order of these.
+type By = (Names, bool);
 
 fn strs(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-fn bys(by: &[(String, bool)]) -> Vec<(&str, bool)> {
-    by.iter()
-        .map(|(name, down)| (name.as_str(), *down))
-        .collect()
+/// A column's name, whether larger values come first, and whether records without one come last.
+type Ordered = (String, bool, bool);
+
+fn orders(by: &[Ordered]) -> Vec<Order<'_>> {
+    let all = by.iter().map(|(column, descending, nulls_last)| Order {
+        column,
+        descending: *descending,
+        nulls_last: *nulls_last,
+    });
+    all.collect()
 }
 
 fn kind(name: &str) -> PyResult<Type> {
@@ -65,8 +73,20 @@ fn kind(name: &str) -> PyResult<Type> {
 }
 
 pub fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
-    let column = |(name, of): (String, String)| Ok(Column::new(name, kind(&of)?));
+    let column = |(name, of): (String, String)| {
+        let (of, nullable) = or_null(&of);
+        let column = Column::new(name, kind(of)?);
+        Ok(if nullable { column.or_null() } else { column })
+    };
     columns.into_iter().map(column).collect()
+}
+
+/// The name of a type without what says that values may be missing, and whether they may.
+fn or_null(name: &str) -> (&str, bool) {
+    match name.strip_suffix('?') {
+        Some(name) => (name, true),
+        None => (name, false),
+    }
 }
 
 impl Table {
@@ -148,15 +168,20 @@ impl Table {
         let parts = name.map_or_else(|| parts.clone(), |name| parts.clone().named(name));
         self.next(py, self.table.flat_map(&parts))
     }
+
+    fn groups(&self, (by, is_sorted): &By) -> sortmill::error::Result<Groups> {
+        let groups = self.table.group_by(&strs(by))?;
+        Ok(if *is_sorted { groups.sorted() } else { groups })
+    }
 }
 
 #[pymethods]
 impl Table {
     /// Names and types of its columns.
-    fn columns(&self) -> Vec<(String, &'static str)> {
+    fn columns(&self) -> Vec<(String, String)> {
         let columns = self.table.columns().iter();
         columns
-            .map(|column| (column.name.clone(), column.kind.name()))
+            .map(|column| (column.name.clone(), column.type_name()))
             .collect()
     }
 
@@ -267,29 +292,39 @@ impl Table {
         self.next(py, self.table.select(&strs(&columns)))
     }
 
-    fn sort(&self, py: Python<'_>, by: Vec<(String, bool)>) -> PyResult<Self> {
-        self.next(py, self.table.sort(&bys(&by))).map(Self::brought)
-    }
-
-    fn top(&self, py: Python<'_>, count: u64, by: Vec<(String, bool)>) -> PyResult<Self> {
-        let made = self.next(py, self.table.top(count, &bys(&by)));
+    fn sort(&self, py: Python<'_>, by: Vec<Ordered>) -> PyResult<Self> {
+        let made = self.next(py, self.table.sort_by(&orders(&by)));
         made.map(Self::brought)
     }
 
-    fn distinct(&self, py: Python<'_>) -> PyResult<Self> {
-        self.next(py, self.table.distinct()).map(Self::brought)
+    fn top(&self, py: Python<'_>, count: u64, by: Vec<(String, bool)>) -> PyResult<Self> {
+        let by: Vec<(&str, bool)> = by.iter().map(|(name, down)| (&**name, *down)).collect();
+        let made = self.next(py, self.table.top(count, &by));
+        made.map(Self::brought)
     }
 
-    /// Groups and what is computed of each: the aggregate's name, its column and the name of what comes out.
+    fn distinct(&self, py: Python<'_>, is_sorted: bool) -> PyResult<Self> {
+        let made = match is_sorted {
+            true => self.table.distinct_sorted(),
+            false => self.table.distinct(),
+        };
+        self.next(py, made).map(Self::brought)
+    }
+
+    /// Groups and what is computed of each: the aggregate's name, its column, the name of what comes out, and a fraction.
     fn aggregate(
         &self,
         py: Python<'_>,
-        by: Names,
-        aggregates: Vec<(String, String, String)>,
+        by: By,
+        aggregates: Vec<(String, String, String, f64)>,
     ) -> PyResult<Self> {
-        let one = |(kind, column, name): (String, String, String)| -> PyResult<Aggregate> {
+        type One = (String, String, String, f64);
+        let one = |(kind, column, name, fraction): One| -> PyResult<Aggregate> {
             let made = match kind.as_str() {
                 "count" => pipeline::count(),
+                "count_values" => pipeline::count_values(column),
+                "quantile" => pipeline::quantile(column, fraction),
+                "approx_quantile" => pipeline::approx_quantile(column, fraction),
                 "sum" => pipeline::sum(column),
                 "min" => pipeline::min(column),
                 "max" => pipeline::max(column),
@@ -307,7 +342,7 @@ impl Table {
         };
         let aggregates: Vec<Aggregate> =
             aggregates.into_iter().map(one).collect::<PyResult<_>>()?;
-        let groups = self.table.group_by(&strs(&by));
+        let groups = self.groups(&by);
         let made = groups.and_then(|groups| groups.agg(&aggregates));
         self.next(py, made).map(Self::brought)
     }
@@ -317,8 +352,8 @@ impl Table {
     fn apply(
         &self,
         py: Python<'_>,
-        by: Names,
-        order: Vec<(String, bool)>,
+        by: By,
+        order: Vec<Ordered>,
         what: (String, Py<PyAny>),
         made: Option<Vec<(String, String)>>,
         how: (bool, Option<f64>),
@@ -331,26 +366,19 @@ impl Table {
         let mut definition = Definition::new(py, kind, function, of, made.clone())?;
         definition.is_pure = pure;
         definition.timeout = timeout_s.map(Duration::from_secs_f64);
-        definition.by.clone_from(&by);
+        definition.by.clone_from(&by.0);
         let definition = Arc::new(definition);
         let function = groups(&definition, self.functions.len(), &self.running);
-        let groups = self.table.group_by(&strs(&by));
-        let applied = groups.and_then(|groups| groups.stream(&bys(&order), made, function));
+        let groups = self.groups(&by);
+        let applied = groups.and_then(|groups| groups.stream_by(&orders(&order), made, function));
         let mut table = self.next(py, applied)?.grouped();
         table.functions.push(definition);
         Ok(table)
     }
 
     /// All columns in order of a group's times, and the number of the session.
-    fn sessions(
-        &self,
-        py: Python<'_>,
-        by: Names,
-        time: &str,
-        gap: u64,
-        name: &str,
-    ) -> PyResult<Self> {
-        let groups = self.table.group_by(&strs(&by));
+    fn sessions(&self, py: Python<'_>, by: By, time: &str, gap: u64, name: &str) -> PyResult<Self> {
+        let groups = self.groups(&by);
         let made = groups.and_then(|groups| groups.sessions(time, gap, name));
         self.next(py, made).map(Self::brought)
     }
@@ -400,7 +428,10 @@ impl Table {
         let mut formulas = Vec::new();
         for (name, how, column, of, seed) in &computed {
             let formula = match how.as_str() {
-                "parse" => pipeline::parse(column, kind(of)?),
+                "parse" => match or_null(of) {
+                    (of, true) => pipeline::parse(column, kind(of)?).or_null(),
+                    (of, false) => pipeline::parse(column, kind(of)?),
+                },
                 "timestamp" => pipeline::timestamp(column),
                 "hash" => pipeline::hash(column, *seed),
                 _ => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use sortmill::error::Error;
+use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sync::{Arc, Condvar, Mutex, lock, scope, spawn};
 use sortmill::queue::Stop;
 
@@ -73,10 +73,21 @@ pub fn work_watched<T: Send>(
         return Err(signal);
     }
     done.map_err(|error| {
-        let exception = raised(py, &error);
-        if let Some(cause) = lock(function_raised).take() {
-            exception.set_cause(py, Some(cause));
-        }
+        let Some(cause) = lock(function_raised).take() else {
+            return raised(py, &error);
+        };
+        // A function that was told to stop because another one failed may be heard first.
+        let exception = match error.kind {
+            ErrorKind::Interrupted => {
+                let doing = "calling a Python function";
+                raised(
+                    py,
+                    &Error::new(ErrorKind::Function, doing, cause.to_string()),
+                )
+            }
+            _ => raised(py, &error),
+        };
+        exception.set_cause(py, Some(cause));
         exception
     })
 }

@@ -1,13 +1,18 @@
-//! What is computed of a group: count, sum, least, greatest, mean, first, how many different values.
+//! What is computed of a group: count, sum, least, greatest, mean, first, how many different values, quantiles.
+//!
+//! Values that are missing take no part, as in SQL, but in the number of records and in what is first; of none at all there is
+//! no sum, nor anything else but a count.
 //!
 //! A state takes records, is written, and takes what others wrote, in any order with the same result; only what is first
 //! follows the input. Sums are exact: of integers in 128 bits, of floats as [`ExactSum`].
 
 use std::cmp::Ordering;
 
-use super::column::{Column, Type, Value, take};
+use super::column::{Column, Type, Value, corrupt, take};
 use super::exact::ExactSum;
+use super::quantile::Quantile;
 use super::sketch::Sketch;
+use super::steps::Steps;
 use crate::error::{Error, ErrorKind, Result};
 
 /// An aggregate and the name of the column that it makes.
@@ -22,6 +27,7 @@ pub struct Aggregate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Count,
+    CountValues,
     Sum,
     Min,
     Max,
@@ -29,6 +35,10 @@ enum Kind {
     First,
     CountDistinct,
     ApproxCountDistinct,
+    /// The bits of the fraction.
+    Quantile(u64),
+    /// The same.
+    ApproxQuantile(u64),
 }
 
 fn of(kind: Kind, column: impl Into<String>) -> Aggregate {
@@ -48,6 +58,11 @@ pub fn count() -> Aggregate {
         kind: Kind::Count,
         column: None,
     }
+}
+
+/// How many values a column has that are not missing, a u64.
+pub fn count_values(column: impl Into<String>) -> Aggregate {
+    of(Kind::CountValues, column)
 }
 
 /// The sum of a column of numbers, of its type. One that does not fit there is an error.
@@ -70,13 +85,15 @@ pub fn mean(column: impl Into<String>) -> Aggregate {
     of(Kind::Mean, column)
 }
 
-/// The value that a column has in the first record, in the order of the input.
+/// The value that a column has in the first record, in the order of the input, or none where that has none. Not beside what puts
+/// a group in the order of a column.
 pub fn first(column: impl Into<String>) -> Aggregate {
     of(Kind::First, column)
 }
 
 /// How many different values a column has, exactly, as a u64. As in keys, floats that are no numbers are one value, and so
-/// are 0 and -0. Of one column of those of an [`agg`](super::Groups::agg).
+/// are 0 and -0. It puts each group in the order of its column, so there is one such column in an
+/// [`agg`](super::Groups::agg).
 pub fn count_distinct(column: impl Into<String>) -> Aggregate {
     of(Kind::CountDistinct, column)
 }
@@ -85,6 +102,20 @@ pub fn count_distinct(column: impl Into<String>) -> Aggregate {
 /// however many there are. The same for any order of the records (`sketch.rs`).
 pub fn approx_count_distinct(column: impl Into<String>) -> Aggregate {
     of(Kind::ApproxCountDistinct, column)
+}
+
+/// The value that `fraction` (0 to 1) of a column's numbers lie below, exactly, as an f64; between two numbers, on the line from
+/// one to the other. It puts each group in the order of its column, as [`count_distinct`] does; there may be several of one
+/// column.
+pub fn quantile(column: impl Into<String>, fraction: f64) -> Aggregate {
+    of(Kind::Quantile(fraction.to_bits()), column)
+}
+
+/// About the value that `fraction` (0 to 1) of a column's numbers lie below, as an f64: to 0.8 % of the number that is nearest in
+/// order, where the greatest number is at most a billion times the least and both have one sign, to 1.6 % up to 10^18; just as
+/// [`quantile`] where at most 2048 numbers differ. 32 KiB for each group, however many there are; the same for any order of the records (`steps.rs`), and combined while they are mapped.
+pub fn approx_quantile(column: impl Into<String>, fraction: f64) -> Aggregate {
+    of(Kind::ApproxQuantile(fraction.to_bits()), column)
 }
 
 impl Aggregate {
@@ -104,25 +135,44 @@ impl Aggregate {
                 kind: Kind::Count,
                 at: 0,
                 of: Type::U64,
+                nullable: false,
             };
             return Ok((computed, made));
         };
         let at = super::find(table, name)?;
-        let of = table[at].kind;
-        let made = match self.kind {
-            Kind::Sum | Kind::Mean if !of.is_number() => {
-                return wrong(format!("{name} is of type {}, and no number", of.name()));
+        let (of, nullable) = (table[at].kind, table[at].nullable);
+        let of_numbers = matches!(
+            self.kind,
+            Kind::Sum | Kind::Mean | Kind::Quantile(_) | Kind::ApproxQuantile(_)
+        );
+        if of_numbers && !of.is_number() {
+            return wrong(format!("{name} is of type {}, and no number", of.name()));
+        }
+        let (made, is_count) = match self.kind {
+            Kind::Quantile(bits) | Kind::ApproxQuantile(bits) => {
+                let fraction = f64::from_bits(bits);
+                if !(0.0..=1.0).contains(&fraction) {
+                    return wrong(format!("{fraction} is not from 0 to 1"));
+                }
+                (Type::F64, false)
             }
-            Kind::Mean => Type::F64,
-            Kind::CountDistinct | Kind::ApproxCountDistinct => Type::U64,
-            _ => of,
+            Kind::Mean => (Type::F64, false),
+            Kind::CountDistinct | Kind::ApproxCountDistinct => (Type::U64, true),
+            Kind::Count | Kind::CountValues => (Type::U64, true),
+            Kind::Sum | Kind::Min | Kind::Max | Kind::First => (of, false),
         };
         let computed = Computed {
-            kind: self.kind,
+            // Where none is missing there are as many as records.
+            kind: match self.kind {
+                Kind::CountValues if !nullable => Kind::Count,
+                kind => kind,
+            },
             at,
             of,
+            nullable,
         };
-        Ok((computed, Column::new(&*self.name, made)))
+        let made = Column::new(&*self.name, made).or_null_if(nullable && !is_count);
+        Ok((computed, made))
     }
 }
 
@@ -132,6 +182,8 @@ pub(super) struct Computed {
     kind: Kind,
     at: usize,
     of: Type,
+    /// Whether values may be missing.
+    nullable: bool,
 }
 
 impl Computed {
@@ -141,30 +193,65 @@ impl Computed {
         match self.kind {
             Kind::First => false,
             Kind::Min | Kind::Max => !self.of.is_bytes(),
-            Kind::Count | Kind::Sum | Kind::Mean => true,
+            Kind::Count | Kind::CountValues | Kind::Sum | Kind::Mean => true,
             Kind::CountDistinct | Kind::ApproxCountDistinct => true,
+            Kind::Quantile(_) | Kind::ApproxQuantile(_) => true,
         }
     }
 
-    /// The column whose values it counts as they come in order, each for the first time.
-    pub fn distinct_of(&self) -> Option<usize> {
-        (self.kind == Kind::CountDistinct).then_some(self.at)
+    /// The column whose values it takes as they come in order.
+    pub fn ordered_by(&self) -> Option<usize> {
+        let is_ordered = matches!(self.kind, Kind::CountDistinct | Kind::Quantile(_));
+        is_ordered.then_some(self.at)
+    }
+
+    /// Whether it must know how many values there are before they come.
+    pub fn needs_counts(&self) -> bool {
+        matches!(self.kind, Kind::Quantile(_))
+    }
+
+    /// Whether it follows the order of the input.
+    pub fn follows_input(&self) -> bool {
+        self.kind == Kind::First
+    }
+
+    /// How many values its column has.
+    pub fn values_counted(&self) -> Self {
+        let kind = match self.nullable {
+            true => Kind::CountValues,
+            false => Kind::Count,
+        };
+        Self { kind, ..*self }
     }
 
     /// The state of no records.
     pub fn begin(&self) -> State {
         match (self.kind, self.of) {
-            (Kind::Count, _) => State::Count(0),
+            (Kind::Count | Kind::CountValues, _) => State::Count(0),
             (Kind::Sum | Kind::Mean, Type::F64) => State::Float(Box::default(), 0),
             (Kind::Sum | Kind::Mean, _) => State::Whole(0, 0),
             (Kind::Min | Kind::Max | Kind::First, _) => State::Value(None),
             (Kind::CountDistinct, _) => State::Distinct(0),
             (Kind::ApproxCountDistinct, _) => State::Sketch(Box::default()),
+            (Kind::Quantile(bits), _) => {
+                State::Quantile(Box::new(Quantile::new(f64::from_bits(bits))))
+            }
+            (Kind::ApproxQuantile(_), _) => State::Steps(Box::default()),
         }
+    }
+
+    /// Whether the value of its column takes no part, because it is missing.
+    fn passes_by(&self, record: &[Value<'_>]) -> bool {
+        self.nullable
+            && record[self.at].is_null()
+            && !matches!(self.kind, Kind::Count | Kind::First)
     }
 
     /// Takes a record.
     pub fn add(&self, state: &mut State, record: &[Value<'_>]) {
+        if self.passes_by(record) {
+            return;
+        }
         match state {
             State::Count(count) => *count += 1,
             State::Whole(sum, count) => {
@@ -185,6 +272,10 @@ impl Computed {
             // Told when records come in order.
             State::Distinct(_) => {}
             State::Sketch(sketch) => sketch.add(&record[self.at]),
+            State::Steps(steps) => steps.add(&record[self.at]),
+            State::Quantile(quantile) => {
+                quantile.pass(1).expect("it is the only one");
+            }
         }
     }
 
@@ -215,11 +306,13 @@ impl Computed {
                 to.extend(count.to_le_bytes());
             }
             State::Value(held) => {
-                let held = held.as_ref().expect("a group has a record");
-                held.value().write(to);
+                let held = held.as_ref().map_or(Value::Null, Owned::value);
+                put_held(self.nullable, &held, to);
             }
             State::Distinct(_) => {}
             State::Sketch(sketch) => sketch.write(to),
+            State::Quantile(quantile) => to.extend(quantile.seen().to_le_bytes()),
+            State::Steps(steps) => steps.write(to),
         }
     }
 
@@ -241,11 +334,18 @@ impl Computed {
                 *count = count.checked_add(number(from)?)?;
             }
             State::Value(held) => {
-                let value = Value::read(self.of, from)?;
-                self.hold(held, value);
+                let value = match self.nullable && take(from, 1)?[0] == 0 {
+                    true => Value::Null,
+                    false => Value::read(self.of, from)?,
+                };
+                if !value.is_null() || self.kind == Kind::First {
+                    self.hold(held, value);
+                }
             }
             State::Distinct(_) => {}
             State::Sketch(sketch) => sketch.merge(from)?,
+            State::Quantile(quantile) => quantile.pass(number(from)?)?,
+            State::Steps(steps) => steps.merge(from)?,
         }
         Some(())
     }
@@ -256,7 +356,13 @@ impl Computed {
     /// [`ErrorKind::Input`] for a sum that is no number of its column's type.
     pub fn value<'s>(&self, state: &'s State) -> Result<Value<'s>> {
         Ok(match state {
+            State::Whole(_, 0) | State::Float(_, 0) if self.nullable => Value::Null,
             State::Count(count) | State::Distinct(count) => Value::U64(*count),
+            State::Quantile(quantile) => quantile.value().ok_or_else(corrupt)?,
+            State::Steps(steps) => match self.kind {
+                Kind::ApproxQuantile(bits) => steps.value(f64::from_bits(bits)),
+                _ => return Err(corrupt()),
+            },
             State::Sketch(sketch) => Value::U64(sketch.estimate()),
             State::Whole(sum, count) if self.kind == Kind::Mean => {
                 Value::F64(*sum as f64 / *count as f64)
@@ -275,7 +381,7 @@ impl Computed {
                     Error::new(ErrorKind::Input, "adding up a column", cause)
                 })?
             }
-            State::Value(held) => held.as_ref().expect("a group has a record").value(),
+            State::Value(held) => held.as_ref().map_or(Value::Null, Owned::value),
         })
     }
 }
@@ -294,14 +400,38 @@ pub(super) enum State {
     Distinct(u64),
     /// What is known of all values.
     Sketch(Box<Sketch>),
+    /// What is known of values that come in order.
+    Quantile(Box<Quantile>),
+    /// How many values lie where.
+    Steps(Box<Steps>),
 }
 
 impl State {
-    /// In a group whose records are in the order of the column that is counted: another value of it comes.
-    pub fn next_value(&mut self) {
-        if let Self::Distinct(count) = self {
-            *count += 1;
+    /// In a group whose records are in the order of the column that such aggregates are of: another value of it comes.
+    pub fn next_value(&mut self, value: &Value<'_>) {
+        match self {
+            Self::Distinct(count) if !value.is_null() => *count += 1,
+            Self::Quantile(quantile) => quantile.next(value),
+            _ => {}
         }
+    }
+
+    /// There: so many values more are to come. `None` if that is too many.
+    pub fn expect(&mut self, count: u64) -> Option<()> {
+        match self {
+            Self::Quantile(quantile) => quantile.expect(count),
+            _ => Some(()),
+        }
+    }
+}
+
+/// Appends a value that is held, behind a byte that says whether there is one if it may be missing.
+fn put_held(nullable: bool, value: &Value<'_>, to: &mut Vec<u8>) {
+    if nullable {
+        to.push(u8::from(!value.is_null()));
+    }
+    if !(nullable && value.is_null()) {
+        value.write(to);
     }
 }
 
@@ -310,6 +440,7 @@ impl State {
 pub(super) struct Beside {
     floats: Vec<ExactSum>,
     sketches: Vec<Sketch>,
+    steps: Vec<Steps>,
 }
 
 impl Beside {
@@ -317,6 +448,7 @@ impl Beside {
     pub fn clear(&mut self) {
         self.floats.clear();
         self.sketches.clear();
+        self.steps.clear();
     }
 }
 
@@ -335,6 +467,7 @@ impl Owned {
     pub fn new(value: Value<'_>) -> Self {
         match value {
             Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            Value::Null => Self::Plain(Value::Null),
             Value::I64(value) => Self::Plain(Value::I64(value)),
             Value::U64(value) => Self::Plain(Value::U64(value)),
             Value::F64(value) => Self::Plain(Value::F64(value)),
@@ -371,11 +504,13 @@ fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
 
 /// States in words, for a table of many groups: only those that [`Computed::combines`] says can be kept there. A count is
 /// one word, a sum of integers three, one of floats two (its number among those beside, and how many), a least or greatest
-/// value one, a sketch one (its number), and what is counted in order none.
+/// value one and, if it may be missing, one more that says whether it is there, a sketch one (its number), and what is counted
+/// in order none.
 impl Computed {
     /// How many words a state is.
     pub fn word_count(&self) -> usize {
         match (self.kind, self.of) {
+            (Kind::Min | Kind::Max, _) => 1 + usize::from(self.nullable),
             (Kind::Sum | Kind::Mean, Type::F64) => 2,
             (Kind::Sum | Kind::Mean, _) => 3,
             (Kind::CountDistinct, _) => 0,
@@ -388,6 +523,7 @@ impl Computed {
         match (self.kind, self.of) {
             (Kind::Sum | Kind::Mean, Type::F64) => size_of::<ExactSum>(),
             (Kind::ApproxCountDistinct, _) => Sketch::BYTES_MAX,
+            (Kind::ApproxQuantile(_), _) => Steps::BYTES_MAX,
             _ => 0,
         }
     }
@@ -396,7 +532,9 @@ impl Computed {
     pub fn begin_words(&self, words: &mut [u64], beside: &mut Beside, record: &[Value<'_>]) {
         words.fill(0);
         match (self.kind, self.of) {
-            (Kind::Min | Kind::Max, _) => return words[0] = bits(&record[self.at]),
+            (Kind::Min | Kind::Max, _) if !self.nullable => {
+                return words[0] = bits(&record[self.at]);
+            }
             (Kind::Sum | Kind::Mean, Type::F64) => {
                 words[0] = beside.floats.len() as u64;
                 beside.floats.push(ExactSum::default());
@@ -404,6 +542,10 @@ impl Computed {
             (Kind::ApproxCountDistinct, _) => {
                 words[0] = beside.sketches.len() as u64;
                 beside.sketches.push(Sketch::default());
+            }
+            (Kind::ApproxQuantile(_), _) => {
+                words[0] = beside.steps.len() as u64;
+                beside.steps.push(Steps::default());
             }
             _ => {}
         }
@@ -413,13 +555,17 @@ impl Computed {
     /// Takes a record.
     #[inline]
     pub fn add_words(&self, words: &mut [u64], beside: &mut Beside, record: &[Value<'_>]) {
+        if self.passes_by(record) {
+            return;
+        }
         let value = match self.kind {
-            Kind::Count => return words[0] += 1,
+            Kind::Count | Kind::CountValues | Kind::Quantile(_) => return words[0] += 1,
             Kind::CountDistinct => return,
             _ => &record[self.at],
         };
         match (self.kind, value) {
             (Kind::ApproxCountDistinct, value) => beside.sketches[words[0] as usize].add(value),
+            (Kind::ApproxQuantile(_), value) => beside.steps[words[0] as usize].add(value),
             (Kind::Sum | Kind::Mean, Value::F64(value)) => {
                 beside.floats[words[0] as usize].add(*value);
                 words[1] += 1;
@@ -435,12 +581,13 @@ impl Computed {
                 words[2] += 1;
             }
             _ => {
+                let is_first = self.nullable && std::mem::replace(&mut words[1], 1) == 0;
                 let order = compare(value, &self.of_bits(words[0]));
                 let is_better = match self.kind {
                     Kind::Min => order.is_lt(),
                     _ => order.is_gt(),
                 };
-                if is_better {
+                if is_better || is_first {
                     words[0] = bits(value);
                 }
             }
@@ -451,7 +598,14 @@ impl Computed {
     pub fn write_words(&self, words: &[u64], beside: &Beside, to: &mut Vec<u8>) {
         match (self.kind, self.of) {
             (Kind::ApproxCountDistinct, _) => beside.sketches[words[0] as usize].write(to),
-            (Kind::Min | Kind::Max, _) => self.of_bits(words[0]).write(to),
+            (Kind::ApproxQuantile(_), _) => beside.steps[words[0] as usize].write(to),
+            (Kind::Min | Kind::Max, _) => {
+                let held = match self.nullable && words[1] == 0 {
+                    true => Value::Null,
+                    false => self.of_bits(words[0]),
+                };
+                put_held(self.nullable, &held, to);
+            }
             (Kind::Sum | Kind::Mean, Type::F64) => {
                 beside.floats[words[0] as usize].write(to);
                 to.extend_from_slice(&words[1].to_le_bytes());
@@ -479,6 +633,6 @@ fn bits(value: &Value<'_>) -> u64 {
         Value::U64(value) => value,
         Value::F64(value) => value.to_bits(),
         Value::Bool(value) => u64::from(value),
-        Value::Bytes(_) => unreachable!("text is not kept in words"),
+        Value::Bytes(_) | Value::Null => unreachable!("text is not kept in words, nor nothing"),
     }
 }

@@ -23,6 +23,8 @@ pub enum Shape {
         wanted: Vec<Option<usize>>,
         /// How many values a record has, where nobody else looks.
         count: Option<usize>,
+        /// Values that say that there is none, in columns where one may be missing.
+        nulls: Vec<Vec<u8>>,
     },
     /// An object.
     Json,
@@ -35,8 +37,14 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Of separated values that are the columns of these numbers, from 0. `all`: a record has these and no others.
-    pub fn separated(separated: Separated, numbers: Vec<usize>, all: bool) -> Self {
+    /// Of separated values that are the columns of these numbers, from 0. `all`: a record has these and no others. `nulls`:
+    /// see [`is_missing`].
+    pub fn separated(
+        separated: Separated,
+        numbers: Vec<usize>,
+        all: bool,
+        nulls: Vec<Vec<u8>>,
+    ) -> Self {
         let mut wanted = vec![None; numbers.iter().max().map_or(0, |last| last + 1)];
         for (column, number) in numbers.iter().enumerate() {
             wanted[*number] = Some(column);
@@ -45,6 +53,7 @@ impl Shape {
             separated,
             wanted,
             count: all.then_some(numbers.len()),
+            nulls,
         }
     }
 }
@@ -52,7 +61,10 @@ impl Shape {
 /// Where a value lies.
 #[derive(Clone, Copy)]
 enum Cell {
+    /// The record has no such value.
     Missing,
+    /// It says that there is none.
+    Null,
     Record(usize, usize),
     /// In the scratch space.
     Text(usize, usize),
@@ -83,9 +95,10 @@ impl Cells {
                 separated,
                 wanted,
                 count,
+                nulls,
             } => {
                 let line = without_end(record);
-                self.find_separated(*separated, wanted, line);
+                self.find_separated(*separated, wanted, (columns, nulls), line);
                 let Some(count) = count else {
                     return Ok(());
                 };
@@ -138,6 +151,7 @@ impl Cells {
         let bytes = match self.cells[number] {
             Cell::Record(from, to) => &record[from..to],
             Cell::Text(from, to) => &self.text[from..to],
+            Cell::Null => return Ok(Value::Null),
             Cell::Missing => return Err(bad(format!("it has no column {}", column.name))),
         };
         column.kind.parse(bytes).map_err(|mut error| {
@@ -146,7 +160,13 @@ impl Cells {
         })
     }
 
-    fn find_separated(&mut self, separated: Separated, wanted: &[Option<usize>], line: &[u8]) {
+    fn find_separated(
+        &mut self,
+        separated: Separated,
+        wanted: &[Option<usize>],
+        (columns, nulls): (&[Column], &[Vec<u8>]),
+        line: &[u8],
+    ) {
         // Most records have none, and nothing is looked for in their values.
         let has_one = |quote: &u8| memchr::memchr(*quote, line).is_some();
         let separated = Separated {
@@ -156,7 +176,13 @@ impl Cells {
         for (value, wanted) in separated.values(line).zip(wanted) {
             let Some(column) = *wanted else { continue };
             let has_quote = |quote| memchr::memchr(quote, value).is_some();
+            let is_quoted = || {
+                // A quote in front of a value is no part of it; in front of any other is a delimiter.
+                let before = offset_in(line, value).checked_sub(1);
+                separated.quote.is_some() && before.map(|at| line[at]) == separated.quote
+            };
             self.cells[column] = match separated.quote {
+                _ if is_missing(&columns[column], nulls, value, is_quoted) => Cell::Null,
                 Some(quote) if has_quote(quote) => {
                     let from = self.text.len();
                     let mut is_first = false;
@@ -192,7 +218,14 @@ impl Cells {
         match (is_object, wrong) {
             (false, _) => Err(bad("it is no JSON object".to_owned())),
             (true, Some(error)) => Err(error),
-            (true, None) => Ok(()),
+            (true, None) => {
+                for (cell, column) in self.cells.iter_mut().zip(columns) {
+                    if column.nullable && matches!(cell, Cell::Missing) {
+                        *cell = Cell::Null;
+                    }
+                }
+                Ok(())
+            }
         }
     }
 
@@ -217,6 +250,7 @@ impl Cells {
             Some(b't' | b'f') => Some("true or false"),
             Some(b'{') => Some("an object"),
             Some(b'[') => Some("an array"),
+            _ if column.nullable => return Ok(Cell::Null),
             _ => Some("null"),
         };
         match what {
@@ -232,6 +266,21 @@ impl Cells {
             }
         }
     }
+}
+
+/// Whether a value of CSV says that there is none, where one may be missing. An empty one does, unless the column's are texts;
+/// and so does one of `nulls`. Between quotes a text is what it is, so that any text can be written.
+fn is_missing(
+    column: &Column,
+    nulls: &[Vec<u8>],
+    value: &[u8],
+    is_quoted: impl FnOnce() -> bool,
+) -> bool {
+    if !column.nullable {
+        return false;
+    }
+    let is_null = column.is_null(value) || nulls.iter().any(|null| null == value);
+    is_null && !(column.kind.is_bytes() && is_quoted())
 }
 
 /// A line without its end.
@@ -261,7 +310,14 @@ mod tests {
 
     /// The values of a record, or what is wrong with it.
     fn values(shape: &Shape, kinds: &[Type], record: &[u8]) -> std::result::Result<String, String> {
-        let columns = columns(kinds);
+        values_of(shape, columns(kinds), record)
+    }
+
+    fn values_of(
+        shape: &Shape,
+        columns: Vec<Column>,
+        record: &[u8],
+    ) -> std::result::Result<String, String> {
         let mut cells = Cells::default();
         let mut read = || {
             cells.find(shape, &columns, record)?;
@@ -280,7 +336,7 @@ mod tests {
             delimiter: b',',
             quote: Some(b'"'),
         };
-        let some = Shape::separated(csv, vec![3, 0], false);
+        let some = Shape::separated(csv, vec![3, 0], false, Vec::new());
         let kinds = [Type::String, Type::I64];
         let read = |record: &str| values(&some, &kinds, record.as_bytes());
         assert_eq!(read("1,x,y,z\r\n"), Ok("z|I64(1)".into()));
@@ -293,10 +349,57 @@ mod tests {
                 .contains("column b: \"\" is no value")
         );
         assert!(read("3,\n").unwrap_err().contains("it has no column a"));
-        let all = Shape::separated(csv, vec![0, 1], true);
+        let all = Shape::separated(csv, vec![0, 1], true, Vec::new());
         assert_eq!(values(&all, &kinds, b"x,1\n"), Ok("x|I64(1)".into()));
         let cause = values(&all, &kinds, b"x,1,\n").unwrap_err();
         assert!(cause.contains("3 columns where 2 are expected"), "{cause}");
+    }
+
+    #[test]
+    fn missing_values() {
+        let csv = Separated {
+            delimiter: b',',
+            quote: Some(b'"'),
+        };
+        let kinds = [Type::String, Type::I64, Type::Bool];
+        let nullable = || {
+            let columns = columns(&kinds).into_iter();
+            columns.map(Column::or_null).collect::<Vec<_>>()
+        };
+        let read = |nulls: &[&str], record: &str| {
+            let nulls = nulls.iter().map(|null| null.as_bytes().to_vec());
+            let shape = Shape::separated(csv, vec![0, 1, 2], true, nulls.collect());
+            values_of(&shape, nullable(), record.as_bytes())
+        };
+        // An empty text is one, unless that is said; an empty number is none.
+        assert_eq!(read(&[], ",,\n"), Ok("|Null|Null".into()));
+        assert_eq!(read(&[], "NA, ,true"), Ok("NA|Null|Bool(true)".into()));
+        assert_eq!(read(&[], "\"x\",\"\",\"\""), Ok("x|Null|Null".into()));
+        let both = ["", "NA"];
+        assert_eq!(read(&both, ",NA,\"NA\""), Ok("Null|Null|Null".into()));
+        assert_eq!(
+            read(&both, "NA,1,true"),
+            Ok("Null|I64(1)|Bool(true)".into())
+        );
+        assert_eq!(read(&both, "\"\",,"), Ok("|Null|Null".into()));
+        assert_eq!(read(&both, "\"NA\",2,"), Ok("NA|I64(2)|Null".into()));
+        assert_eq!(
+            read(&["\"\""], "\"\"\"\"\"\",2,"),
+            Ok("\"\"|I64(2)|Null".into())
+        );
+        let cause = read(&[], "x,NA,").unwrap_err();
+        assert!(cause.contains("column b: \"NA\" is no value"), "{cause}");
+        // A record that is too short has no value that could be missing.
+        assert!(read(&[], "x,1").unwrap_err().contains("column"));
+
+        let read = |record: &str| values_of(&Shape::Json, nullable(), record.as_bytes());
+        assert_eq!(read("{}"), Ok("Null|Null|Null".into()));
+        let line = r#"{"b":null,"a":"","c":true}"#;
+        assert_eq!(read(line), Ok("|Null|Bool(true)".into()));
+        let twice = r#"{"a":"x","b":1,"a":null,"b":null,"b":2}"#;
+        assert_eq!(read(twice), Ok("Null|I64(2)|Null".into()));
+        let cause = read(r#"{"a":"","b":"1"}"#).unwrap_err();
+        assert!(cause.contains("column b is a string"), "{cause}");
     }
 
     #[test]

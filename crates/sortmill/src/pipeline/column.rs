@@ -1,6 +1,8 @@
 //! Columns: what a record of a table is made of, and how its values lie in bytes where nobody compares them.
 //!
 //! Text comes as bytes: a value of type [`Type::String`] should be UTF-8, but is not looked at until somebody needs that.
+//! A value may be missing, [`Value::Null`], only in a column that says so ([`Column::or_null`]); there a byte in front of each
+//! value tells, and nothing is spent on others.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -79,21 +81,93 @@ pub struct Column {
     pub name: String,
     /// What its values are.
     pub kind: Type,
+    /// Whether values may be missing.
+    pub nullable: bool,
 }
 
+/// In front of a value of a column whose values may be missing: that it is, or is not.
+const MISSING: u8 = 0;
+const PRESENT: u8 = 1;
+
 impl Column {
-    /// The column `name` of values of type `kind`.
+    /// The column `name` of values of type `kind`, all of which are there.
     pub fn new(name: impl Into<String>, kind: Type) -> Self {
         Self {
             name: name.into(),
             kind,
+            nullable: false,
         }
+    }
+
+    /// The same of values that may be missing.
+    #[must_use]
+    pub fn or_null(self) -> Self {
+        self.or_null_if(true)
+    }
+
+    /// The same of values that may be missing if `nullable`, and else only if they might before.
+    #[must_use]
+    pub(super) fn or_null_if(self, nullable: bool) -> Self {
+        Self {
+            nullable: self.nullable || nullable,
+            ..self
+        }
+    }
+
+    /// The name of its type, with a `?` behind it if values may be missing.
+    #[must_use]
+    pub fn type_name(&self) -> String {
+        let mark = if self.nullable { "?" } else { "" };
+        format!("{}{mark}", self.kind.name())
+    }
+
+    /// Whether `value` is one of its values.
+    #[must_use]
+    pub fn holds(&self, value: &Value<'_>) -> bool {
+        match value {
+            Value::Null => self.nullable,
+            value => value.is(self.kind),
+        }
+    }
+
+    /// Whether `text` says that there is no value: it is empty or blank, values may be missing, and they are no texts.
+    #[must_use]
+    pub(super) fn is_null(&self, text: &[u8]) -> bool {
+        self.nullable && !self.kind.is_bytes() && text.trim_ascii().is_empty()
+    }
+
+    /// Appends a value that the column holds: [`Value::write`], behind a byte that says whether there is one if it may be
+    /// missing.
+    pub fn put(&self, value: &Value<'_>, to: &mut Vec<u8>) {
+        match (self.nullable, value) {
+            (false, value) => value.write(to),
+            (true, Value::Null) => to.push(MISSING),
+            (true, value) => {
+                to.push(PRESENT);
+                value.write(to);
+            }
+        }
+    }
+
+    /// The value that [`Column::put`] wrote, and moves `from` behind it. `None` if there is none.
+    #[must_use]
+    pub fn take<'a>(&self, from: &mut &'a [u8]) -> Option<Value<'a>> {
+        if self.nullable {
+            match take(from, 1)?[0] {
+                MISSING => return Some(Value::Null),
+                PRESENT => {}
+                _ => return None,
+            }
+        }
+        Value::read(self.kind, from)
     }
 }
 
 /// A value of a record. Text is bytes that are borrowed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value<'a> {
+    /// There is none.
+    Null,
     /// Of [`Type::Binary`] or [`Type::String`].
     Bytes(&'a [u8]),
     /// Of [`Type::I64`].
@@ -107,16 +181,23 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Whether it is one of `kind`.
+    /// Whether it is one of `kind`; none is of no type.
     #[must_use]
     pub fn is(&self, kind: Type) -> bool {
         match self {
+            Self::Null => false,
             Self::Bytes(_) => kind.is_bytes(),
             Self::I64(_) => kind == Type::I64,
             Self::U64(_) => kind == Type::U64,
             Self::F64(_) => kind == Type::F64,
             Self::Bool(_) => kind == Type::Bool,
         }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
     }
 
     /// Its bytes, of a binary or a string; of others none.
@@ -129,8 +210,12 @@ impl<'a> Value<'a> {
     }
 
     /// Appends it: a length (varint) and bytes, 8 bytes little-endian, or one byte.
+    ///
+    /// # Panics
+    /// If there is none: [`Column::put`] says so in a byte of its own.
     pub fn write(&self, to: &mut Vec<u8>) {
         match *self {
+            Self::Null => panic!("a value is missing in a column that holds one in each record"),
             Self::Bytes(bytes) => {
                 write_length(bytes.len() as u64, to);
                 to.extend_from_slice(bytes);
@@ -245,5 +330,28 @@ mod tests {
                 assert_eq!(Value::read(kind, &mut &bytes[..end]), None);
             }
         }
+    }
+
+    #[test]
+    fn missing_values_come_back() {
+        let sure = Column::new("a", Type::I64);
+        let column = sure.clone().or_null();
+        assert_eq!([sure.type_name(), column.type_name()], ["i64", "i64?"]);
+        assert!(column.holds(&Value::Null) && !sure.holds(&Value::Null));
+        assert!(column.holds(&Value::I64(1)) && !column.holds(&Value::U64(1)));
+        let mut bytes = Vec::new();
+        for value in [Value::Null, Value::I64(-1), Value::Null] {
+            column.put(&value, &mut bytes);
+        }
+        assert_eq!(bytes.len(), 1 + 9 + 1);
+        let mut rest = &bytes[..];
+        let back = [(); 4].map(|()| column.take(&mut rest));
+        let missing = Some(Value::Null);
+        assert_eq!(back, [missing, Some(Value::I64(-1)), missing, None]);
+        assert_eq!(column.take(&mut &[2, 0, 0, 0, 0, 0, 0, 0, 0][..]), None);
+        // Where none may be missing nothing is spent on it.
+        bytes.clear();
+        sure.put(&Value::I64(-1), &mut bytes);
+        assert_eq!(bytes.len(), 8);
     }
 }

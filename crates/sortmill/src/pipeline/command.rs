@@ -79,6 +79,11 @@ impl BatchFn for Lines {
         self.given.clear();
         for at in 0..batch.len() {
             let line = |values: &[Value<'_>]| {
+                if values[0].is_null() {
+                    return Err(
+                        failed("it is null, and programs are given lines").kind(ErrorKind::Input)
+                    );
+                }
                 let line = values[0].bytes();
                 if line.contains(&b'\n') {
                     return Err(failed("it has a newline, and programs are given lines")

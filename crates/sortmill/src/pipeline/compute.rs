@@ -1,4 +1,4 @@
-//! Columns that are computed of others, record by record: values that text says, times, hashes.
+//! Columns that are computed of others, record by record: values that text says, times, hashes. Of no value there is none.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -12,6 +12,27 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct Formula {
     column: String,
     how: How,
+    /// An empty text says that there is no value.
+    or_null: bool,
+}
+
+impl Formula {
+    fn new(column: impl Into<String>, how: How) -> Self {
+        Self {
+            column: column.into(),
+            how,
+            or_null: false,
+        }
+    }
+
+    /// The same, where an empty text says that there is no value. That is so anyway of a column that may lack values.
+    #[must_use]
+    pub fn or_null(self) -> Self {
+        Self {
+            or_null: true,
+            ..self
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,28 +44,19 @@ enum How {
 
 /// The value of type `kind` that the text of `column` says; a text that says none is bad input.
 pub fn parse(column: impl Into<String>, kind: Type) -> Formula {
-    Formula {
-        column: column.into(),
-        how: How::Parse(kind),
-    }
+    Formula::new(column, How::Parse(kind))
 }
 
 /// The time that the text of `column` says, as microseconds since 1970-01-01 in UTC, an i64: a date, or date and time, as in
 /// RFC 3339 (`2026-11-23T01:30:00.25+01:00`), with a space or a `T` between; without a zone it is UTC. Of the seconds six digits
 /// behind the point count. Any other text is bad input.
 pub fn timestamp(column: impl Into<String>) -> Formula {
-    Formula {
-        column: column.into(),
-        how: How::Timestamp,
-    }
+    Formula::new(column, How::Timestamp)
 }
 
 /// A hash of the value of `column`, a u64: XXH3 with `seed` of its bytes, of numbers of their 8 bytes, little-endian.
 pub fn hash(column: impl Into<String>, seed: u64) -> Formula {
-    Formula {
-        column: column.into(),
-        how: How::Hash(seed),
-    }
+    Formula::new(column, How::Hash(seed))
 }
 
 /// The columns of a record that has more, or other ones, than the one that comes in.
@@ -78,6 +90,7 @@ impl With {
                 How::Timestamp => Type::I64,
             };
             let made = Column::new(*name, made);
+            let made = made.or_null_if(table[at].nullable || formula.or_null);
             let computed = From::Computed(at, formula.how, made.clone());
             match columns.iter().position(|column| column.name == *name) {
                 Some(place) => (from[place], columns[place]) = (computed, made),
@@ -94,9 +107,13 @@ impl With {
     pub fn go(&self, record: &[Value<'_>], next: Sink<'_>) -> Result<()> {
         let get = |number: usize| match &self.0[number] {
             From::Column(at) => Ok(record[*at]),
+            From::Computed(at, ..) if record[*at].is_null() => Ok(Value::Null),
             From::Computed(at, How::Parse(_), column) => column.read(record[*at].bytes()),
             From::Computed(at, How::Timestamp, column) => {
                 let text = record[*at].bytes();
+                if column.is_null(text) {
+                    return Ok(Value::Null);
+                }
                 let micros = micros(text).ok_or_else(|| no_time(column, text))?;
                 Ok(Value::I64(micros))
             }
@@ -114,6 +131,7 @@ fn no_time(column: &Column, text: &[u8]) -> Error {
 
 fn hash_of(value: &Value<'_>, seed: u64) -> u64 {
     match *value {
+        Value::Null => unreachable!("of no value there is none"),
         Value::Bytes(bytes) => xxh3_64_with_seed(bytes, seed),
         Value::I64(value) => xxh3_64_with_seed(&value.to_le_bytes(), seed),
         Value::U64(value) => xxh3_64_with_seed(&value.to_le_bytes(), seed),
@@ -286,6 +304,39 @@ mod tests {
         };
         with.go(&record, &mut see).unwrap();
         assert_eq!(seen, 1);
+        let table = [
+            Column::new("a", Type::String).or_null(),
+            Column::new("b", Type::String),
+        ];
+        let formulas = [
+            ("p", parse("a", Type::F64)),
+            ("h", hash("a", 3)),
+            ("t", timestamp("b").or_null()),
+        ];
+        let (with, columns) = With::new(&table, &formulas).unwrap();
+        let nullable: Vec<_> = columns.iter().map(|one| one.nullable).collect();
+        assert_eq!(nullable, [true, false, true, true, true]);
+        let none = Value::Null;
+        let day = Value::I64(86_400_000_000);
+        let hash = Value::U64(xxh3_64_with_seed(b" ", 3));
+        for (a, b, wanted) in [
+            (none, Value::Bytes(b"1970-01-02"), [none, none, day]),
+            (Value::Bytes(b" "), Value::Bytes(b""), [none, hash, none]),
+        ] {
+            let mut seen = Vec::new();
+            let mut see = |made: &[Value<'_>]| {
+                seen.push(format!("{:?}", &made[2..]));
+                Ok(())
+            };
+            with.go(&[a, b], &mut see).unwrap();
+            assert_eq!(seen, [format!("{wanted:?}")]);
+        }
+        let strict = [("q", parse("b", Type::I64))];
+        let (with, _) = With::new(&table, &strict).unwrap();
+        let error = with.go(&[none, Value::Bytes(b"")], &mut |_| Ok(()));
+        let cause = error.unwrap_err().cause;
+        assert!(cause.contains("column q: \"\" is no value"), "{cause}");
+        let table = [Column::new("n", Type::I64)];
         let error = With::new(&table, &[("x", timestamp("n"))]).err().unwrap();
         assert_eq!(error.kind, ErrorKind::Usage);
     }

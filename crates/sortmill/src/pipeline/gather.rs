@@ -11,7 +11,7 @@
 
 use sortmill_io::sync::Arc;
 
-use super::column::{Type, Value, row, take};
+use super::column::{Column, Type, Value, row};
 use super::verbs::{Sink, check_values};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -28,9 +28,15 @@ pub(super) const HELD_BYTES: u64 = 4 * BATCH_BYTES as u64;
 #[derive(Clone, Default, Debug)]
 pub struct Gathered {
     columns: Vec<Gather>,
+    /// Which values of each column are there.
+    present: Vec<Present>,
     /// For each record where what it was made of begins: a byte of a slab, or the number of a record of a batch before.
     places: Vec<u32>,
 }
+
+/// Which values of a column are there: 1 for one that is, 0 for one that is missing, whose place another value takes. `None` if
+/// all are there.
+pub type Present = Option<Vec<u8>>;
 
 /// The values of one column.
 #[derive(Clone, PartialEq, Debug)]
@@ -62,6 +68,14 @@ impl Gather {
         }
     }
 
+    /// What lies in the place of `count` values that are missing, of type `kind`.
+    #[must_use]
+    pub fn of_nothing(kind: Type, count: usize) -> Self {
+        let mut made = Self::new(kind);
+        (0..count).for_each(|_| made.push(Value::Null));
+        made
+    }
+
     fn clear(&mut self) {
         match self {
             Self::Bytes { ends, bytes } => {
@@ -83,6 +97,10 @@ impl Gather {
             (Self::Words(words), Value::U64(value)) => words.push(value),
             (Self::Words(words), Value::F64(value)) => words.push(value.to_bits()),
             (Self::Bools(bools), Value::Bool(value)) => bools.push(u8::from(value)),
+            // Something has to lie in its place.
+            (Self::Bytes { ends, bytes }, Value::Null) => ends.push(bytes.len() as i32),
+            (Self::Words(words), Value::Null) => words.push(0),
+            (Self::Bools(bools), Value::Null) => bools.push(0),
             (column, value) => panic!("{value:?} is no value of {column:?}"),
         }
     }
@@ -135,6 +153,7 @@ impl Gathered {
     pub fn new(kinds: &[Type]) -> Self {
         Self {
             columns: kinds.iter().map(|&kind| Gather::new(kind)).collect(),
+            present: vec![None; kinds.len()],
             places: Vec::new(),
         }
     }
@@ -148,9 +167,28 @@ impl Gathered {
         let count = columns.first().map_or(0, Gather::len);
         assert!(columns.iter().all(|column| column.len() == count));
         Self {
+            present: vec![None; columns.len()],
             columns,
             places: vec![place; count],
         }
+    }
+
+    /// The same records, of whose values those are missing that `present` says, column by column.
+    ///
+    /// # Panics
+    /// When it says so of more or fewer values than there are.
+    #[must_use]
+    pub fn with_present(self, present: Vec<Present>) -> Self {
+        assert_eq!(present.len(), self.columns.len());
+        let mut known = present.iter().flatten();
+        assert!(known.all(|present| present.len() == self.places.len()));
+        Self { present, ..self }
+    }
+
+    /// Which values of each column are there.
+    #[must_use]
+    pub fn present(&self) -> &[Present] {
+        &self.present
     }
 
     /// Appends a record, made of what begins at `place`.
@@ -168,7 +206,14 @@ impl Gathered {
             let cause = "a batch has at most 1 GiB";
             return Err(Error::new(ErrorKind::Memory, "gathering a batch", cause));
         }
-        for (column, &value) in self.columns.iter_mut().zip(values) {
+        let columns = self.columns.iter_mut().zip(&mut self.present);
+        for ((column, present), &value) in columns.zip(values) {
+            if value.is_null() && present.is_none() {
+                *present = Some(vec![1; self.places.len()]);
+            }
+            if let Some(present) = present {
+                present.push(u8::from(!value.is_null()));
+            }
             column.push(value);
         }
         self.places.push(place);
@@ -178,6 +223,7 @@ impl Gathered {
     /// Forgets all records.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Gather::clear);
+        self.present.fill(None);
         self.places.clear();
     }
 
@@ -221,7 +267,10 @@ impl Gathered {
         at: usize,
         with: impl FnOnce(&[Value<'_>]) -> Result<T>,
     ) -> Result<T> {
-        let get = |number: usize| Ok(self.columns[number].get(kinds[number], at));
+        let get = |number: usize| match &self.present[number] {
+            Some(present) if present[at] == 0 => Ok(Value::Null),
+            _ => Ok(self.columns[number].get(kinds[number], at)),
+        };
         row(self.columns.len(), get, with)
     }
 
@@ -229,7 +278,8 @@ impl Gathered {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let bytes = |column: &Gather| column.bytes(0..column.len());
-        self.columns.iter().map(bytes).sum::<usize>() + 4 * self.len()
+        let present: usize = self.present.iter().flatten().map(Vec::len).sum();
+        self.columns.iter().map(bytes).sum::<usize>() + present + 4 * self.len()
     }
 
     /// How many records from number `from` on have about `bytes_max` bytes together; at least one, if there is one.
@@ -237,7 +287,8 @@ impl Gathered {
     pub fn fitting(&self, from: usize, bytes_max: usize) -> usize {
         let bytes = |count: usize| -> usize {
             let of = |column: &Gather| column.bytes(from..from + count);
-            self.columns.iter().map(of).sum()
+            let present = count * self.present.iter().flatten().count();
+            self.columns.iter().map(of).sum::<usize>() + present
         };
         let (mut least, mut most) = (1, (self.len() - from).max(1));
         if bytes(most.min(self.len() - from)) <= bytes_max {
@@ -252,64 +303,6 @@ impl Gathered {
         }
         least
     }
-
-    /// Appends the records `range` as bytes, little-endian: places, 4 bytes each, then each column: of bytes lengths
-    /// (where values end, 4 bytes each, from 0) and all values, of numbers 8 bytes each, of bools one.
-    pub fn write(&self, range: std::ops::Range<usize>, to: &mut Vec<u8>) {
-        let places = self.places[range.clone()].iter();
-        to.extend(places.flat_map(|place| place.to_le_bytes()));
-        for column in &self.columns {
-            match column {
-                Gather::Bytes { ends, bytes } => {
-                    let first = ends[range.start];
-                    let those = &ends[range.start..=range.end];
-                    to.extend(those.iter().flat_map(|end| (end - first).to_le_bytes()));
-                    to.extend_from_slice(&bytes[first as usize..ends[range.end] as usize]);
-                }
-                Gather::Words(words) => {
-                    to.extend(
-                        words[range.clone()]
-                            .iter()
-                            .flat_map(|word| word.to_le_bytes()),
-                    );
-                }
-                Gather::Bools(bools) => to.extend_from_slice(&bools[range.clone()]),
-            }
-        }
-    }
-
-    /// Reads `count` records that [`Gathered::write`] wrote in place of all that are here; `None` if they are none.
-    #[must_use]
-    pub fn read(&mut self, count: usize, mut from: &[u8]) -> Option<()> {
-        self.clear();
-        let from = &mut from;
-        let places = take(from, count.checked_mul(4)?)?.chunks_exact(4);
-        self.places.extend(places.map(number));
-        for column in &mut self.columns {
-            match column {
-                Gather::Bytes { ends, bytes } => {
-                    let lengths = take(from, (count + 1).checked_mul(4)?)?.chunks_exact(4);
-                    ends.clear();
-                    ends.extend(lengths.map(|bytes| number(bytes) as i32));
-                    let are_right = ends[0] == 0 && ends.is_sorted();
-                    are_right.then_some(())?;
-                    bytes.extend_from_slice(take(from, ends[count] as usize)?);
-                }
-                Gather::Words(words) => {
-                    let eight = take(from, count.checked_mul(8)?)?.chunks_exact(8);
-                    words.extend(
-                        eight.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight"))),
-                    );
-                }
-                Gather::Bools(bools) => bools.extend_from_slice(take(from, count)?),
-            }
-        }
-        from.is_empty().then_some(())
-    }
-}
-
-fn number(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes(bytes.try_into().expect("four bytes"))
 }
 
 /// What was wrong with a batch: the number of the record it is about, and why.
@@ -349,7 +342,7 @@ pub(super) struct Batches {
     pub at: Vec<usize>,
     pub kinds: Vec<Type>,
     /// What comes out.
-    pub made: Vec<Type>,
+    pub made: Vec<Column>,
     /// The most records of a batch.
     pub size: usize,
     pub make: MakeBatchFn,
@@ -437,6 +430,7 @@ impl Batching {
 /// Calls a plain function of batches, which keeps nothing between them.
 pub(super) struct Plain<F> {
     pub function: Arc<F>,
+    pub made_columns: Vec<Column>,
     pub made_kinds: Vec<Type>,
     pub made: Gathered,
     pub next: usize,
@@ -449,9 +443,9 @@ where
     fn call(&mut self, batch: &Gathered, _: bool) -> std::result::Result<(), Refused> {
         self.made.clear();
         self.next = 0;
-        let (made, kinds) = (&mut self.made, &self.made_kinds);
+        let (made, columns) = (&mut self.made, &self.made_columns);
         let mut put = |values: &[Value<'_>]| {
-            check_values(values, kinds)?;
+            check_values(values, columns)?;
             made.push(0, values)
         };
         (self.function)(batch, &mut put).map_err(|error| (0, Box::new(error)))
@@ -497,39 +491,39 @@ mod tests {
     const KINDS: [Type; 4] = [Type::String, Type::I64, Type::F64, Type::Bool];
 
     fn gathered() -> Gathered {
+        lacking(|_, _| false)
+    }
+
+    /// Records of which some values are missing.
+    fn lacking(is_missing: impl Fn(usize, usize) -> bool) -> Gathered {
         let mut gathered = Gathered::new(&KINDS);
         for number in 0..10 {
             let text = vec![b'x'; number];
-            let values = [
+            let mut values = [
                 Value::Bytes(&text),
                 Value::I64(-(number as i64)),
                 Value::F64(number as f64 / 4.0),
                 Value::Bool(number % 3 == 0),
             ];
+            for (at, value) in values.iter_mut().enumerate() {
+                if is_missing(number, at) {
+                    *value = Value::Null;
+                }
+            }
             gathered.push(100 + number as u32, &values).unwrap();
         }
         gathered
     }
 
     #[test]
-    fn what_is_written_is_read() {
-        let all = gathered();
-        for range in [0..10, 3..7, 9..10, 4..4] {
-            let mut bytes = Vec::new();
-            all.write(range.clone(), &mut bytes);
-            let mut back = Gathered::new(&KINDS);
-            back.read(range.len(), &bytes).unwrap();
-            assert_eq!(back.len(), range.len());
-            for (at, number) in range.clone().enumerate() {
-                assert_eq!(back.place(at), all.place(number));
-                let wanted = all.with(&KINDS, number, |values| Ok(format!("{values:?}")));
-                let found = back.with(&KINDS, at, |values| Ok(format!("{values:?}")));
-                assert_eq!(found.unwrap(), wanted.unwrap());
-            }
-            assert!(back.read(range.len() + 1, &bytes).is_none());
-            bytes.push(0);
-            assert!(back.read(range.len(), &bytes).is_none());
-        }
+    fn some_values_are_missing() {
+        // None of the first column, all of the last.
+        let some = lacking(|number, at| number % 5 < at && at > 0 || at == 3);
+        assert!(some.present()[0].is_none());
+        assert_eq!(some.present()[3], Some(vec![0; 10]));
+        let first = some.with(&KINDS, 5, |values| Ok(format!("{values:?}")));
+        assert!(first.unwrap().ends_with("Null, Null, Null]"));
+        assert_eq!(some.bytes(), gathered().bytes() + 30);
     }
 
     #[test]

@@ -294,7 +294,7 @@ impl Pipeline {
             job.equal_keys_meet = true;
             job.equal_heads_meet = phase.shuffle.head_bytes();
         }
-        if phase.shuffle.groups() || phase.shuffle.draw().is_some() {
+        if phase.shuffle.hashes() || phase.shuffle.draw().is_some() {
             job.boundaries = Boundaries::Uniform;
         }
         job.memory_bytes = settings.memory_bytes;
@@ -411,6 +411,7 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
         words.push("combines what comes lately".to_owned());
     }
     words.push(match (shuffle.groups(), shuffle.head_bytes()) {
+        (true, None) if !shuffle.hashes() => format!("brings together: {name}, in order"),
         (true, None) => format!("brings together: {name}, in the order of a hash"),
         (true, Some(_)) => format!("brings together: {name}, groups in the order of a hash"),
         (false, _) => format!("brings together: {name}"),

@@ -7,6 +7,8 @@
 use sortmill_io::sync::Arc;
 
 use super::column::{Column, Type, Value};
+use super::key::OrderColumn;
+use super::order::Order;
 use super::shuffle::Shuffle;
 use super::verbs::Sink;
 use super::{By, Groups, Table, find, wrong};
@@ -47,7 +49,7 @@ impl Groups {
     }
 
     /// The same, with the records of a group in the order of some columns, those that are equal there in that of the
-    /// input.
+    /// input, and those without a value first.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there, and for two of one name.
@@ -73,11 +75,30 @@ impl Groups {
     /// # Errors
     /// As [`Groups::apply_sorted`].
     pub fn stream(&self, order: &[By<'_>], made: Vec<Column>, make: MakeStreamFn) -> Result<Table> {
-        let mut key = Vec::new();
-        for &(name, descending) in order {
-            key.push((find(&self.table.columns, name)?, descending));
+        let order: Vec<Order<'_>> = order.iter().map(|&by| by.into()).collect();
+        self.stream_by(&order, made, make)
+    }
+
+    /// The same, with a word on where records without a value stand.
+    ///
+    /// # Errors
+    /// As [`Groups::apply_sorted`].
+    pub fn stream_by(
+        &self,
+        order: &[Order<'_>],
+        made: Vec<Column>,
+        make: MakeStreamFn,
+    ) -> Result<Table> {
+        let find = |order: &Order<'_>| order.find(&self.table.columns);
+        let key: Vec<OrderColumn> = order.iter().map(find).collect::<Result<_>>()?;
+        let mut shuffle = Shuffle::apply(&self.table.columns, &self.by, &key, make, &made);
+        if self.is_sorted {
+            if !key.is_empty() {
+                let cause = "groups whose records are in an order come in none of their own: sort what comes out";
+                return Err(wrong(cause.to_owned()));
+            }
+            shuffle = shuffle.sorted();
         }
-        let shuffle = Shuffle::apply(&self.table.columns, &self.by, &key, make, &made);
         let name = match order {
             [] => self.name(),
             order => format!("{}, sorted by {}", self.name(), super::by_words(order)),
@@ -102,7 +123,10 @@ impl Groups {
         }
         let mut made = self.table.columns.clone();
         made.push(Column::new(name, Type::U64));
+        let order = [(time, false)];
+        let time = time.to_owned();
         let make: MakeStreamFn = Arc::new(move || {
+            let time = time.clone();
             let mut open: Option<(i128, u64)> = None;
             Box::new(move |event, out| {
                 let Event::Record(record) = event else {
@@ -112,6 +136,7 @@ impl Groups {
                 let now = match record[at] {
                     Value::I64(now) => i128::from(now),
                     Value::U64(now) => i128::from(now),
+                    Value::Null => return Err(no_time(&time)),
                     _ => return Err(not_an_integer()),
                 };
                 let session = open.map_or(0, |(before, session)| {
@@ -125,8 +150,13 @@ impl Groups {
                 super::column::row(record.len() + 1, get, out)
             })
         });
-        self.stream(&[(time, false)], made, make)
+        self.stream(&order, made, make)
     }
+}
+
+fn no_time(name: &str) -> Error {
+    let cause = format!("column {name} is null, and a record of a session has its time");
+    Error::new(ErrorKind::Input, "cutting groups into sessions", cause)
 }
 
 fn not_an_integer() -> Error {

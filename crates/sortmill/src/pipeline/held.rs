@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sortmill_io::Os;
 
-use super::column::{Type, Value, corrupt, row};
+use super::column::{Column, Value, corrupt, row};
 use super::go::PipelineReport;
 use super::to::To;
 use super::write::Form;
@@ -19,17 +19,17 @@ use crate::queue::Stop;
 use crate::run;
 use crate::temp::{BETWEEN, Temp};
 
-/// Calls `with` with the values of a record, of these types, which lie in `from` without the lengths in front.
+/// Calls `with` with the values of a record of `columns`, which lie in `from` without the lengths in front.
 ///
 /// # Errors
 /// [`crate::error::ErrorKind::Corrupt`] for what is no record, and what `with` answers.
 pub fn read_row<T>(
-    kinds: &[Type],
+    columns: &[Column],
     mut from: &[u8],
     with: impl FnOnce(&[Value<'_>]) -> Result<T>,
 ) -> Result<T> {
-    let read = |at: usize| Value::read(kinds[at], &mut from).ok_or_else(corrupt);
-    row(kinds.len(), read, with)
+    let read = |at: usize| columns[at].take(&mut from).ok_or_else(corrupt);
+    row(columns.len(), read, with)
 }
 
 impl Table {
@@ -77,6 +77,7 @@ pub(super) fn temp_base(job: &Job, os: &dyn Os) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::column::Type;
     use super::super::rows;
     use super::*;
     use crate::error::ErrorKind;
@@ -85,10 +86,11 @@ mod tests {
     fn a_row_comes_back() {
         let record = [Value::Bytes(b"ab"), Value::Bool(true), Value::I64(-5)];
         let kinds = [Type::String, Type::Bool, Type::I64];
+        let columns = kinds.map(|kind| Column::new("a", kind));
         let mut bytes = vec![9];
-        rows::write(&record, &mut bytes);
+        rows::write(&columns, &record, &mut bytes);
         assert_eq!(bytes[1..9], [0, 0, 0, 0, 12, 0, 0, 0]);
-        let values = |from: &[u8]| read_row(&kinds, from, |values| Ok(format!("{values:?}")));
+        let values = |from: &[u8]| read_row(&columns, from, |values| Ok(format!("{values:?}")));
         assert_eq!(values(&bytes[9..]).unwrap(), format!("{record:?}"));
         assert_eq!(values(&bytes[9..20]).unwrap_err().kind, ErrorKind::Corrupt);
     }

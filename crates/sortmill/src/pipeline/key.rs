@@ -8,10 +8,45 @@
 //! | bool | 1 |
 //!
 //! Downwards every byte is turned. A float does not come back as it was if it is -0 or a NaN.
+//!
+//! Where a value may be missing one byte more stands in front, and is never turned: 1 if there is one, and if there is none 0 or
+//! 2, as that comes first or last, and nothing behind it.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::column::{Column, Type, Value, take};
+
+/// By which column of a table records are ordered, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderColumn {
+    /// Its number.
+    pub at: usize,
+    /// Whether larger values come first.
+    pub descending: bool,
+    /// Whether records without a value come behind all others, and not in front of them; in either direction.
+    pub nulls_last: bool,
+}
+
+impl OrderColumn {
+    /// Upwards, records without a value last.
+    #[must_use]
+    pub fn up(at: usize) -> Self {
+        Self {
+            at,
+            descending: false,
+            nulls_last: true,
+        }
+    }
+}
+
+/// In place of what stands in front of the last value of a key: it comes in front of all of its values.
+pub const IN_FRONT: u8 = 0;
+
+/// In front of a value that may be missing.
+const PRESENT: u8 = 1;
+/// In place of one that is.
+const NULL_FIRST: u8 = 0;
+const NULL_LAST: u8 = 2;
 
 /// A part of a key: a column of the table and its direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +57,8 @@ pub struct KeyColumn {
     pub kind: Type,
     /// Whether larger values come first.
     pub descending: bool,
+    /// What stands in place of a value that is missing, if one may be.
+    null: Option<u8>,
     /// Whether it is the last of the key.
     is_last: bool,
 }
@@ -31,16 +68,37 @@ impl KeyColumn {
     fn turn(&self) -> u8 {
         if self.descending { 0xff } else { 0 }
     }
+
+    /// Has a byte in front of each value, also where none is missing, so that [`IN_FRONT`] has its place. Its own come last.
+    pub fn leave_room(&mut self) {
+        self.null = Some(NULL_LAST);
+    }
+
+    /// Whether its value is there, of which `bytes` are the key; they begin behind what says so then. `None` if they are no key.
+    fn is_there(&self, bytes: &mut &[u8]) -> Option<bool> {
+        let Some(null) = self.null else {
+            return Some(true);
+        };
+        match take(bytes, 1)?[0] {
+            PRESENT => Some(true),
+            mark if mark == null => Some(false),
+            _ => None,
+        }
+    }
 }
 
-/// The parts of the key that `columns` make, each the number of a column of `table` and whether larger values come first.
+/// The parts of the key that `columns` make, which are some of `table`.
 #[must_use]
-pub fn key_columns(table: &[Column], columns: &[(usize, bool)]) -> Vec<KeyColumn> {
-    let part = |(number, &(at, descending)): (usize, &(usize, bool))| KeyColumn {
-        at,
-        kind: table[at].kind,
-        descending,
-        is_last: number + 1 == columns.len(),
+pub fn key_columns(table: &[Column], columns: &[OrderColumn]) -> Vec<KeyColumn> {
+    let part = |(number, by): (usize, &OrderColumn)| {
+        let null = if by.nulls_last { NULL_LAST } else { NULL_FIRST };
+        KeyColumn {
+            at: by.at,
+            kind: table[by.at].kind,
+            descending: by.descending,
+            null: table[by.at].nullable.then_some(null),
+            is_last: number + 1 == columns.len(),
+        }
     };
     columns.iter().enumerate().map(part).collect()
 }
@@ -55,7 +113,7 @@ pub fn tells(part: &KeyColumn) -> bool {
 #[must_use]
 pub fn is_value(key: &[KeyColumn]) -> Option<usize> {
     match key {
-        [only] if only.kind.is_bytes() && !only.descending => Some(only.at),
+        [only] if only.kind.is_bytes() && !only.descending && only.null.is_none() => Some(only.at),
         _ => None,
     }
 }
@@ -63,8 +121,17 @@ pub fn is_value(key: &[KeyColumn]) -> Option<usize> {
 /// Appends the key of a record.
 pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
     for part in key {
+        match (part.null, record[part.at]) {
+            (None, _) => {}
+            (Some(null), Value::Null) => {
+                to.push(null);
+                continue;
+            }
+            (Some(_), _) => to.push(PRESENT),
+        }
         let from = to.len();
         match record[part.at] {
+            Value::Null => unreachable!("the column holds a value in each record"),
             Value::Bytes(bytes) if part.is_last && !part.descending => to.extend_from_slice(bytes),
             Value::Bytes(bytes) => write_bytes(bytes, to),
             Value::I64(value) => to.extend_from_slice(&(value ^ i64::MIN).to_be_bytes()),
@@ -103,7 +170,8 @@ pub fn float_bits(value: f64) -> u64 {
     }
 }
 
-fn float(bits: u64) -> f64 {
+/// The float that [`float_bits`] made `bits` of.
+pub fn float(bits: u64) -> f64 {
     f64::from_bits(match bits >> 63 {
         1 => bits ^ 1 << 63,
         _ => !bits,
@@ -115,6 +183,9 @@ fn float(bits: u64) -> f64 {
 pub fn head_bytes(parts: &[KeyColumn], bytes: &[u8]) -> Option<usize> {
     let mut rest = bytes;
     for part in parts {
+        if !part.is_there(&mut rest)? {
+            continue;
+        }
         match part.kind {
             Type::Binary | Type::String if part.is_last && !part.descending => rest = &[],
             Type::Binary | Type::String => pass_bytes(&mut rest, part.turn())?,
@@ -135,7 +206,13 @@ pub fn hash_head(parts: &[KeyColumn], head: &[u8]) -> u64 {
     if !last.kind.is_bytes() || last.descending {
         return xxh3_64(head);
     }
-    let from = head_bytes(others, head).expect("it was just written");
+    let mut from = head_bytes(others, head).expect("it was just written");
+    if last.null.is_some() {
+        if head[from] != PRESENT {
+            return xxh3_64(head);
+        }
+        from += 1;
+    }
     let unended = &head[..head.len() - 2];
     if memchr::memchr(0, &unended[from..]).is_none() {
         return xxh3_64(unended);
@@ -178,6 +255,10 @@ impl Values {
         self.plain.clear();
         for part in key {
             let turn = part.turn();
+            if !part.is_there(&mut bytes)? {
+                self.plain.push(Plain::Value(Value::Null));
+                continue;
+            }
             let value = match part.kind {
                 Type::Binary | Type::String => {
                     let from = self.text.len();
@@ -280,7 +361,11 @@ mod tests {
                     [(false, false), (true, false), (false, true), (true, true)]
                 {
                     let table = [Column::new("a", *kind), Column::new("b", *other)];
-                    let key = key_columns(&table, &[(0, down), (1, other_down)]);
+                    let by = |at, descending| OrderColumn {
+                        descending,
+                        ..OrderColumn::up(at)
+                    };
+                    let key = key_columns(&table, &[by(0, down), by(1, other_down)]);
                     let mut all = Vec::new();
                     for &a in values {
                         for &b in others {
@@ -307,7 +392,7 @@ mod tests {
                         write(&key[..1], one, &mut head);
                         assert_eq!(head_bytes(&key[..1], bytes), Some(head.len()));
                         assert_eq!(head_bytes(&key, bytes), Some(bytes.len()));
-                        let alone = key_columns(&table, &[(0, down)]);
+                        let alone = key_columns(&table, &[by(0, down)]);
                         let mut hashed = Vec::new();
                         write(&alone, one, &mut hashed);
                         assert!(down || hash_head(&key[..1], &head) == xxh3_64(&hashed));
@@ -318,5 +403,76 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// All pairs of all records of two columns that may lack values, which come first or last, upwards and downwards.
+    #[test]
+    fn missing_values_come_where_they_are_asked() {
+        let texts: [&[u8]; 5] = [b"", b"\0", b"\x01", b"a\0b", b"\xff"];
+        let mut texts = texts.map(Value::Bytes).to_vec();
+        let mut numbers = [i64::MIN, 0, 7].map(Value::I64).to_vec();
+        texts.push(Value::Null);
+        numbers.push(Value::Null);
+        let table = [
+            Column::new("a", Type::String).or_null(),
+            Column::new("b", Type::I64).or_null(),
+        ];
+        let wanted = |one: &Value<'_>, other: &Value<'_>, by: &OrderColumn| {
+            let last = |order: Ordering| {
+                if by.nulls_last {
+                    order
+                } else {
+                    order.reverse()
+                }
+            };
+            match (one.is_null(), other.is_null()) {
+                (false, false) if by.descending => compare(other, one),
+                (false, false) => compare(one, other),
+                (a, b) => last(a.cmp(&b)),
+            }
+        };
+        // Also with the text behind the number, where it has no end.
+        for (first, second) in [(0, 1), (1, 0)] {
+            for directions in 0..16 {
+                let bit = |at: usize| directions >> at & 1 == 1;
+                let by = [(first, 0), (second, 2)].map(|(at, from)| OrderColumn {
+                    at,
+                    descending: bit(from),
+                    nulls_last: bit(from + 1),
+                });
+                let key = key_columns(&table, &by);
+                assert_eq!(is_value(&key), None);
+                let mut all = Vec::new();
+                for &text in &texts {
+                    for &number in &numbers {
+                        let mut bytes = Vec::new();
+                        write(&key, &[text, number], &mut bytes);
+                        all.push(([text, number], bytes));
+                    }
+                }
+                for (one, bytes) in &all {
+                    for (two, others) in &all {
+                        let order = |by: &OrderColumn| wanted(&one[by.at], &two[by.at], by);
+                        let wanted = order(&by[0]).then(order(&by[1]));
+                        assert_eq!(bytes.cmp(others), wanted, "{one:?} {two:?} {by:?}");
+                    }
+                    let mut back = Values::default();
+                    back.read(&key, bytes).unwrap();
+                    assert_eq!([back.get(0), back.get(1)], [one[first], one[second]]);
+                    let mut head = Vec::new();
+                    write(&key[..1], one, &mut head);
+                    assert_eq!(head_bytes(&key[..1], bytes), Some(head.len()));
+                    assert_eq!(head_bytes(&key, bytes), Some(bytes.len()));
+                    let mut alone = Vec::new();
+                    write(&key_columns(&table, &by[..1]), one, &mut alone);
+                    assert_eq!(hash_head(&key[..1], &head), xxh3_64(&alone));
+                }
+            }
+        }
+        let sure = [Column::new("a", Type::String)];
+        assert_eq!(
+            is_value(&key_columns(&sure, &[OrderColumn::up(0)])),
+            Some(0)
+        );
     }
 }

@@ -3,20 +3,20 @@
 //! ```text
 //! places?  missing? of each column   u64 each, 0 or 1
 //! [places]                           u32 each
-//! column   ends                      i32 each, one more than values; value i is ends[i] - ends[0] .. ends[i + 1] - ends[0] of
+//! column   [present]                 a byte each, 0 where a value is missing
+//!          ends                      i32 each, one more than values; value i is ends[i] - ends[0] .. ends[i + 1] - ends[0] of
 //!          values                    bytes
 //!    or    values                    u64 each, or a byte each, 0 or 1
 //! ```
 //!
-//! Everything is little-endian, and each part begins at a multiple of [`ALIGN_BYTES`]. Whether values are missing is 0 so far.
-//! What is read is checked before it is looked at, so wrong bytes are no batch, whoever wrote them.
+//! Everything is little-endian, and each part begins at a multiple of [`ALIGN_BYTES`]. What is read is checked before it is looked at, so wrong bytes are no batch, whoever wrote them.
 
 use std::borrow::Cow;
 use std::io::IoSlice;
 use std::ops::Range;
 
 use super::column::{Type, Value, row};
-use super::gather::{Gather, Gathered};
+use super::gather::{Gather, Gathered, Present};
 use crate::error::Result;
 
 /// Parts begin at multiples of so many bytes (Arrow Columnar Format, 1.0, Buffer Alignment and Padding).
@@ -31,15 +31,19 @@ pub struct Laying<'b> {
 }
 
 impl<'b> Laying<'b> {
-    /// One of so many columns whose parts are still to come: `places` first, if records have some.
+    /// One whose columns are still to come, of each of which some values are missing or none: `places` first, if records have
+    /// some.
     #[must_use]
-    pub fn new(places: Option<Vec<u8>>, column_count: usize) -> Self {
+    pub fn new(places: Option<Vec<u8>>, are_missing: impl ExactSizeIterator<Item = bool>) -> Self {
         let mut laying = Self {
             pieces: Vec::new(),
             bytes: 0,
         };
-        let mut head = vec![0; WORD_BYTES * (1 + column_count)];
+        let mut head = vec![0; WORD_BYTES * (1 + are_missing.len())];
         head[0] = u8::from(places.is_some());
+        for (number, is_missing) in are_missing.enumerate() {
+            head[WORD_BYTES * (1 + number)] = u8::from(is_missing);
+        }
         laying.part(Cow::Owned(head));
         if let Some(places) = places {
             laying.part(Cow::Owned(places));
@@ -51,8 +55,12 @@ impl<'b> Laying<'b> {
     #[must_use]
     pub fn of(gathered: &'b Gathered, range: Range<usize>, with_places: bool) -> Self {
         let places = || bytes_of(range.clone().map(|at| gathered.place(at).to_le_bytes()));
-        let mut laying = Self::new(with_places.then(places), gathered.columns().len());
-        for column in gathered.columns() {
+        let are_missing = gathered.present().iter().map(Option::is_some);
+        let mut laying = Self::new(with_places.then(places), are_missing);
+        for (column, present) in gathered.columns().iter().zip(gathered.present()) {
+            if let Some(present) = present {
+                laying.part(Cow::Borrowed(&present[range.clone()]));
+            }
             match column {
                 Gather::Bytes { ends, bytes } => {
                     let those = &ends[range.start..=range.end];
@@ -124,6 +132,7 @@ pub struct Laid {
     count: usize,
     places: Option<Range<usize>>,
     columns: Vec<LaidColumn>,
+    present: Vec<Option<Range<usize>>>,
 }
 
 /// Where a column does.
@@ -159,15 +168,21 @@ impl Laid {
             _ => None,
         };
         let has_places = flag(words[0])?;
-        if words[1..].iter().any(|&word| flag(word) != Some(false)) {
-            return None;
-        }
+        let are_missing: Vec<bool> = words[1..]
+            .iter()
+            .map(|&word| flag(word))
+            .collect::<Option<_>>()?;
         let places = match has_places {
             true => Some(take(count.checked_mul(4)?)?),
             false => None,
         };
         let mut columns = Vec::with_capacity(kinds.len());
-        for kind in kinds {
+        let mut present = Vec::with_capacity(kinds.len());
+        for (kind, is_missing) in kinds.iter().zip(are_missing) {
+            present.push(match is_missing {
+                true => Some(take(count)?),
+                false => None,
+            });
             columns.push(match kind {
                 Type::Binary | Type::String => {
                     let ends = take(count.checked_add(1)?.checked_mul(4)?)?;
@@ -192,6 +207,7 @@ impl Laid {
             count,
             places,
             columns,
+            present,
         })
     }
 
@@ -213,6 +229,12 @@ impl Laid {
         &self.columns
     }
 
+    /// For each column, where it is told which of its values are there, unless all are.
+    #[must_use]
+    pub fn present(&self) -> &[Option<Range<usize>>] {
+        &self.present
+    }
+
     /// Of which record record `at` was made: the first, if nothing is said. `bytes` are those it was found in.
     #[must_use]
     pub fn place(&self, bytes: &[u8], at: usize) -> usize {
@@ -232,7 +254,10 @@ impl Laid {
         at: usize,
         with: impl FnOnce(&[Value<'_>]) -> Result<T>,
     ) -> Result<T> {
-        let get = |number: usize| Ok(self.columns[number].value(kinds[number], bytes, at));
+        let get = |number: usize| match &self.present[number] {
+            Some(present) if bytes[present.clone()][at] == 0 => Ok(Value::Null),
+            _ => Ok(self.columns[number].value(kinds[number], bytes, at)),
+        };
         row(self.columns.len(), get, with)
     }
 
@@ -244,7 +269,10 @@ impl Laid {
             .iter()
             .map(|column| column.gather(bytes))
             .collect();
-        Gathered::of(columns, 0)
+        let present = |range: &Option<Range<usize>>| -> Present {
+            range.as_ref().map(|range| bytes[range.clone()].to_vec())
+        };
+        Gathered::of(columns, 0).with_present(self.present.iter().map(present).collect())
     }
 }
 
@@ -307,15 +335,25 @@ mod tests {
     const KINDS: [Type; 4] = [Type::String, Type::I64, Type::F64, Type::Bool];
 
     fn gathered() -> Gathered {
+        lacking(|_, _| false)
+    }
+
+    /// Records of which some values are missing.
+    fn lacking(is_missing: impl Fn(usize, usize) -> bool) -> Gathered {
         let mut gathered = Gathered::new(&KINDS);
         for number in 0..10 {
             let text = vec![b'a' + number as u8; number];
-            let values = [
+            let mut values = [
                 Value::Bytes(&text),
                 Value::I64(-(number as i64)),
                 Value::F64(number as f64 / 4.0),
                 Value::Bool(number % 3 == 0),
             ];
+            for (at, value) in values.iter_mut().enumerate() {
+                if is_missing(number, at) {
+                    *value = Value::Null;
+                }
+            }
             gathered.push(100 + number as u32, &values).unwrap();
         }
         gathered
@@ -323,10 +361,14 @@ mod tests {
 
     #[test]
     fn what_is_laid_out_is_found() {
-        let all = gathered();
+        check_laid(&gathered());
+        check_laid(&lacking(|number, at| number % 4 < at || at == 3));
+    }
+
+    fn check_laid(all: &Gathered) {
         for with_places in [false, true] {
             for range in [0..10, 3..7, 9..10, 4..4] {
-                let laying = Laying::of(&all, range.clone(), with_places);
+                let laying = Laying::of(all, range.clone(), with_places);
                 let mut bytes = vec![9; 3];
                 laying.write(&mut bytes);
                 assert_eq!(bytes.len(), laying.bytes());
@@ -376,7 +418,7 @@ mod tests {
         let mut bytes = Vec::new();
         Laying::of(&all, 0..10, false).write(&mut bytes);
         assert!(Laid::find(&KINDS, 10, &bytes).is_some());
-        // A flag that is none, a column that has values missing, ends out of order, and such as lie behind all values.
+        // A flag that is none, values that would be told to be missing and are not, ends out of order, and such as lie behind all values.
         for (at, byte) in [
             (0, 2),
             (8, 1),

@@ -27,12 +27,15 @@ mod groups;
 mod held;
 mod key;
 mod laid;
+mod order;
 mod paths;
 mod patterns;
+mod quantile;
 mod read;
 mod rows;
 mod shuffle;
 mod sketch;
+mod steps;
 mod to;
 mod verbs;
 mod watched;
@@ -44,9 +47,12 @@ use sortmill_io::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Around, Tuning};
+use aggregate::Computed;
 use compute::With;
 use draw::{Draw, Sample};
 use gather::{Batches, Plain};
+use key::OrderColumn;
+use order::by_words;
 use patterns::Pattern;
 use read::Inputs;
 use shuffle::Shuffle;
@@ -54,19 +60,21 @@ use to::To;
 use verbs::Step;
 
 pub use aggregate::{
-    Aggregate, Owned, approx_count_distinct, count, count_distinct, first, max, mean, min, sum,
+    Aggregate, Owned, approx_count_distinct, approx_quantile, count, count_distinct, count_values,
+    first, max, mean, min, quantile, sum,
 };
 pub use column::{Column, Type, Value};
 pub use command::Command;
 pub use compute::{Formula, hash, parse, timestamp};
 pub use exact::ExactSum;
 pub use gather::{
-    BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Refused, RowSink, hand_over,
+    BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Present, Refused, RowSink, hand_over,
 };
 pub use go::{PhaseReport, PipelineReport};
 pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};
 pub use held::read_row;
 pub use laid::{Laid, LaidColumn, Laying};
+pub use order::{By, Order};
 pub use paths::expand;
 pub use patterns::{Matches, matches};
 pub use read::{
@@ -97,9 +105,6 @@ enum NodeKind {
     Step(Step),
     Shuffle(Arc<Shuffle>),
 }
-
-/// By what records are ordered: a column's name, and whether larger values come first.
-pub type By<'b> = (&'b str, bool);
 
 impl Table {
     /// Its columns.
@@ -165,11 +170,9 @@ impl Table {
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there.
     pub fn each(&self, columns: &[&str], made: Vec<Column>, function: EachFn) -> Result<Self> {
-        let at = self.find_all(columns)?;
-        let kinds = made.iter().map(|column| column.kind).collect();
         let step = Step::Each {
-            at,
-            made: kinds,
+            at: self.find_all(columns)?,
+            made: made.clone(),
             function,
         };
         self.then("each".into(), NodeKind::Step(step), made)
@@ -196,7 +199,7 @@ impl Table {
         let step = Step::Batches(Batches {
             kinds: at.iter().map(|&at| self.columns[at].kind).collect(),
             at,
-            made: made.iter().map(|column| column.kind).collect(),
+            made: made.clone(),
             size,
             make,
         });
@@ -215,11 +218,13 @@ impl Table {
         function: impl Fn(&Gathered, Sink<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let function = Arc::new(function);
+        let made_columns = made.clone();
         let made_kinds: Vec<Type> = made.iter().map(|column| column.kind).collect();
         let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
             Box::new(Plain {
                 function: Arc::clone(&function),
                 made: Gathered::new(&made_kinds),
+                made_columns: made_columns.clone(),
                 made_kinds: made_kinds.clone(),
                 next: 0,
             })
@@ -238,11 +243,21 @@ impl Table {
         self.then(name, NodeKind::Step(Step::Select(at)), made)
     }
 
-    /// The records in the order of some columns, those that are equal there in the order they had.
+    /// The records in the order of some columns, those that are equal there in the order they had, and those without a
+    /// value first.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there.
     pub fn sort(&self, by: &[By<'_>]) -> Result<Self> {
+        let by: Vec<Order<'_>> = by.iter().map(|&by| by.into()).collect();
+        self.sort_by(&by)
+    }
+
+    /// The same, with a word on where records without a value stand.
+    ///
+    /// # Errors
+    /// As [`Table::sort`].
+    pub fn sort_by(&self, by: &[Order<'_>]) -> Result<Self> {
         let key = self.find_key(by)?;
         let name = format!("sort by {}", by_words(by));
         self.bring(
@@ -253,12 +268,18 @@ impl Table {
     }
 
     /// The first `count` records in the order of some columns, and of those that are equal there, of all others upwards.
+    /// Those without a value come last.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there.
     pub fn top(&self, count: u64, by: &[By<'_>]) -> Result<Self> {
-        let key = self.find_key(by)?;
-        let name = format!("top {count} by {}", by_words(by));
+        let by: Vec<Order<'_>> = by.iter().map(|&by| by.into()).collect();
+        let name = format!("top {count} by {}", by_words(&by));
+        let last = |part: OrderColumn| OrderColumn {
+            nulls_last: true,
+            ..part
+        };
+        let key: Vec<_> = self.find_key(&by)?.into_iter().map(last).collect();
         let shuffle = Shuffle::top(&self.columns, count, &key);
         self.bring(name, shuffle, self.columns.clone())
     }
@@ -271,6 +292,7 @@ impl Table {
         Ok(Groups {
             by: self.find_all(columns)?,
             table: self.clone(),
+            is_sorted: false,
         })
     }
 
@@ -281,6 +303,16 @@ impl Table {
     pub fn distinct(&self) -> Result<Self> {
         let by: Vec<usize> = (0..self.columns.len()).collect();
         let shuffle = Shuffle::group(&self.columns, &by, Vec::new());
+        self.bring("distinct".into(), shuffle, self.columns.clone())
+    }
+
+    /// The same in the order of all columns, the first one first, upwards, those without a value last.
+    ///
+    /// # Errors
+    /// As [`Table::group_by`].
+    pub fn distinct_sorted(&self) -> Result<Self> {
+        let by: Vec<usize> = (0..self.columns.len()).collect();
+        let shuffle = Shuffle::group(&self.columns, &by, Vec::new()).sorted();
         self.bring("distinct".into(), shuffle, self.columns.clone())
     }
 
@@ -361,11 +393,11 @@ impl Table {
         names.iter().map(|name| find(&self.columns, name)).collect()
     }
 
-    fn find_key(&self, by: &[By<'_>]) -> Result<Vec<(usize, bool)>> {
-        let names: Vec<&str> = by.iter().map(|&(name, _)| name).collect();
-        let found = self.find_all(&names)?;
-        let directions = by.iter().map(|&(_, descending)| descending);
-        Ok(found.into_iter().zip(directions).collect())
+    fn find_key(&self, by: &[Order<'_>]) -> Result<Vec<OrderColumn>> {
+        if by.is_empty() {
+            return Err(wrong("no column is named".to_owned()));
+        }
+        by.iter().map(|by| by.find(&self.columns)).collect()
     }
 }
 
@@ -373,30 +405,59 @@ impl Table {
 pub struct Groups {
     table: Table,
     by: Vec<usize>,
+    is_sorted: bool,
 }
 
 impl Groups {
+    /// The same in the order of their columns, upwards, those without a value last: in one job, where sorting what comes out is
+    /// another. Where an order within groups is needed as well, it is another.
+    #[must_use]
+    pub fn sorted(self) -> Self {
+        Self {
+            is_sorted: true,
+            ..self
+        }
+    }
+
     /// A record for each group: its columns, then what `aggregates` make of it.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there, or no number where one is needed.
     pub fn agg(&self, aggregates: &[Aggregate]) -> Result<Table> {
         let (mut computed, mut columns) = (Vec::new(), self.columns());
-        let mut counted = None;
+        let mut ordered = None;
         for aggregate in aggregates {
             let (one, column) = aggregate.find(&self.table.columns)?;
-            if let Some(at) = one.distinct_of()
-                && *counted.get_or_insert(at) != at
+            if let Some(at) = one.ordered_by()
+                && *ordered.get_or_insert(at) != at
             {
-                return Err(wrong(
-                    "count_distinct is of one column: another group_by counts another".to_owned(),
-                ));
+                let cause =
+                    "count_distinct and quantile are of one column: another group_by takes another";
+                return Err(wrong(cause.to_owned()));
             }
             computed.push(one);
             columns.push(column);
         }
+        if ordered.is_some() && computed.iter().any(Computed::follows_input) {
+            let cause = "first is in the order of the input, and count_distinct and quantile put a group in that of a column: \
+                         another group_by takes the one or the other";
+            return Err(wrong(cause.to_owned()));
+        }
         let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
-        self.table.bring(self.name(), shuffle, columns)
+        match (self.is_sorted, ordered) {
+            (false, _) => self.table.bring(self.name(), shuffle, columns),
+            (true, None) => self.table.bring(self.name(), shuffle.sorted(), columns),
+            (true, Some(_)) => {
+                let made = self.table.bring(self.name(), shuffle, columns)?;
+                let names = self.columns();
+                let order = names.iter().map(|column| Order {
+                    column: &column.name,
+                    descending: false,
+                    nulls_last: true,
+                });
+                made.sort_by(&order.collect::<Vec<_>>())
+            }
+        }
     }
 
     /// A record for each group: its first one, to which `function` has added all others one after the other, in the order
@@ -495,12 +556,4 @@ fn find(columns: &[Column], name: &str) -> Result<usize> {
 
 fn wrong(cause: String) -> Error {
     Error::new(ErrorKind::Usage, "building the pipeline", cause)
-}
-
-fn by_words(by: &[By<'_>]) -> String {
-    let word = |&(name, descending): &By<'_>| match descending {
-        true => format!("{name} downwards"),
-        false => name.to_owned(),
-    };
-    by.iter().map(word).collect::<Vec<_>>().join(", ")
 }

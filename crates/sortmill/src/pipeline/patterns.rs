@@ -41,7 +41,7 @@ impl Pattern {
     }
 
     /// Hands one record to `next` of the parts in parentheses where it is first found in `text`, each read as what its column
-    /// says; none where it is not found. A part that took no part is empty.
+    /// says; none where it is not found. A part that took no part is empty, or no value where that may be.
     pub fn extract(
         &self,
         text: &[u8],
@@ -54,9 +54,11 @@ impl Pattern {
             return Ok(());
         }
         let part = |number: usize| -> Result<Value<'_>> {
-            let part = found.get(number + 1);
-            let part = part.map_or(&[][..], |(from, to)| &text[from..to]);
-            made[number].read(part)
+            match found.get(number + 1) {
+                Some((from, to)) => made[number].read(&text[from..to]),
+                None if made[number].nullable => Ok(Value::Null),
+                None => made[number].read(&[]),
+            }
         };
         super::column::row(made.len(), part, next)
     }
@@ -73,7 +75,8 @@ pub struct Matches {
     pub is_inverted: bool,
 }
 
-/// The records in whose `column` the regular expression `pattern` is found.
+/// The records in whose `column` the regular expression `pattern` is found. Those that have no value there are neither these
+/// nor the others ([`Matches::inverted`]).
 pub fn matches(column: impl Into<String>, pattern: impl Into<String>) -> Matches {
     Matches {
         column: column.into(),
@@ -94,11 +97,14 @@ impl Matches {
 }
 
 impl Column {
-    /// The value of the column that `text` says.
+    /// The value of the column that `text` says; an empty one says that there is none, where that may be and it is no text.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] when it is none of its type.
     pub(super) fn read<'t>(&self, text: &'t [u8]) -> Result<Value<'t>> {
+        if self.is_null(text) {
+            return Ok(Value::Null);
+        }
         self.kind.parse(text).map_err(|error| {
             let cause = format!("column {}: {}", self.name, error.cause);
             Error::new(ErrorKind::Input, "reading a value", cause)
@@ -140,6 +146,14 @@ mod tests {
         );
         check(b"y=3!", &[&wanted]);
         check(b"nothing", &[]);
+        let may_lack = made.clone().map(Column::or_null);
+        let mut see = |record: &[Value<'_>]| {
+            assert_eq!(record[1..], [Value::I64(12), Value::Null]);
+            Ok(())
+        };
+        pattern
+            .extract(b"x=12", &may_lack, &mut scratch, &mut see)
+            .unwrap();
         let huge = b"x=99999999999999999999";
         let error = pattern.extract(huge, &made, &mut scratch, &mut |_| Ok(()));
         let error = error.unwrap_err();

@@ -66,7 +66,7 @@ pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_hea
 
 /// The records of CSV files, of `patterns` as [`read_text`] has them. With a header `columns` are some of those that it
 /// names, in any order; without one all of them. A value is read as its column's type says; an empty one is an empty text,
-/// and no number.
+/// and no number: in a column that may lack values none ([`Column::or_null`], [`Table::with_nulls`]).
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] without columns, with two of one name, and for bytes that cannot tell values apart.
@@ -126,8 +126,8 @@ pub fn csv_names(os: &dyn Os, patterns: &[String], csv: Csv) -> Result<Vec<Strin
 }
 
 /// Lines that are JSON objects, of `patterns` as [`read_text`] has them. `columns` are members of them: text must be a
-/// string, a number a number without quotes, and whole for a whole type. One that is missing or null is bad input; of members
-/// of one name the last one counts; all others are passed over.
+/// string, a number a number without quotes, and whole for a whole type. One that is missing or null is no value where that may
+/// be ([`Column::or_null`]), and else bad input; of members of one name the last one counts; all others are passed over.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] without columns, and with two of one name.
@@ -231,6 +231,27 @@ impl Table {
     }
 }
 
+impl Table {
+    /// The same with values of CSV that say that there is none, in columns that may lack some: `texts`, and for all but texts
+    /// an empty one, too. Of texts those between quotes are what they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] behind any verb, of what is no CSV, and where no column may lack values.
+    pub fn with_nulls(&self, texts: &[&str]) -> Result<Self> {
+        let mut inputs = Inputs::clone(&self.inputs);
+        if !self.nodes.is_empty() || !matches!(inputs.how, How::Csv(_)) {
+            let cause = "which texts say that there is no value is told where CSV is read";
+            return Err(wrong(cause.to_owned()));
+        }
+        if !inputs.columns.iter().any(|column| column.nullable) {
+            let cause = "no column may lack values, so no text can say that there is none";
+            return Err(wrong(cause.to_owned()));
+        }
+        inputs.nulls = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+        Ok(inputs.table())
+    }
+}
+
 /// What a table is read from.
 #[derive(Clone)]
 pub(super) struct Inputs {
@@ -239,6 +260,8 @@ pub(super) struct Inputs {
     how: How,
     /// What is read out of records.
     columns: Vec<Column>,
+    /// Values of CSV that say that there is none.
+    nulls: Vec<Vec<u8>>,
     file: Option<Column>,
     line_number: Option<Column>,
 }
@@ -288,6 +311,7 @@ impl Inputs {
             patterns: patterns.into_iter().map(Into::into).collect(),
             how,
             columns,
+            nulls: Vec::new(),
             file: None,
             line_number: None,
         }
@@ -390,7 +414,7 @@ impl Inputs {
                     quote: csv.quote,
                 };
                 let numbers = by.into_iter().flatten().map(number).collect();
-                Shape::separated(separated, numbers, !csv.header)
+                Shape::separated(separated, numbers, !csv.header, self.nulls.clone())
             }
             How::Json => Shape::Json,
             How::Fixed { key, .. } => Shape::Fixed { key: key.clone() },
@@ -454,7 +478,7 @@ impl Reader {
         let count = columns.len() + usize::from(files.is_some()) + usize::from(*has_line_number);
         let value = |number: usize| match (columns.get(number), files) {
             (Some(column), _) if matches!(shape, Shape::Row) => {
-                Value::read(column.kind, &mut rest).ok_or_else(corrupt)
+                column.take(&mut rest).ok_or_else(corrupt)
             }
             (Some(column), _) => cells.value(record, number, column),
             (None, Some(files)) if number == columns.len() => {

@@ -1,7 +1,7 @@
 //! Records as rows of values: from an iterator of this process into a pipeline, and out of a pipeline to whoever asks for
 //! them one after the other.
 //!
-//! Both ways a record is a pair with an empty key, whose value is the values one behind the other ([`Value::write`]). An
+//! Both ways a record is a pair with an empty key, whose value is the values one behind the other ([`Column::put`]). An
 //! iterator is asked only while the job has room for what it answers ([`crate::made`]), so it is never ahead by more than a
 //! chunk; rows that come out lie in a file, of which a part is in memory.
 
@@ -11,7 +11,7 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{Access, File, Os};
 
 use super::aggregate::Owned;
-use super::column::{Column, Type, Value, corrupt};
+use super::column::{Column, Value, corrupt};
 use super::verbs::{Sink, check_values};
 use crate::error::{Error, Result};
 use crate::job::Input;
@@ -46,7 +46,7 @@ pub(super) fn handing(make: MakeRows) -> MakeHandRows {
 
 /// The input of a job that is what `make` makes, records of `columns`, called `name` in messages.
 pub(super) fn input(name: &str, columns: &[Column], make: &MakeHandRows) -> Input {
-    let kinds: Vec<Type> = columns.iter().map(|column| column.kind).collect();
+    let columns = columns.to_vec();
     let make = Arc::clone(make);
     let (mut rows, mut has_ended) = (None, false);
     // What has been made, and how much of it has been read.
@@ -60,8 +60,8 @@ pub(super) fn input(name: &str, columns: &[Column], make: &MakeHandRows) -> Inpu
             pairs.clear();
             read = 0;
             has_ended = !rows(&mut |values| {
-                check_values(values, &kinds)?;
-                write(values, &mut pairs);
+                check_values(values, &columns)?;
+                write(&columns, values, &mut pairs);
                 Ok(())
             })?;
         }
@@ -73,11 +73,13 @@ pub(super) fn input(name: &str, columns: &[Column], make: &MakeHandRows) -> Inpu
     Input::Made(Made::new(name, fill))
 }
 
-/// Appends a record.
-pub(super) fn write(values: &[Value<'_>], to: &mut Vec<u8>) {
+/// Appends a record of `columns`.
+pub(super) fn write(columns: &[Column], values: &[Value<'_>], to: &mut Vec<u8>) {
     let from = to.len();
     to.extend_from_slice(&[0; KV_HEADER_BYTES]);
-    values.iter().for_each(|value| value.write(to));
+    for (column, value) in columns.iter().zip(values) {
+        column.put(value, to);
+    }
     let length = (to.len() - from - KV_HEADER_BYTES) as u32;
     to[from + 4..from + KV_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
 }
@@ -85,7 +87,7 @@ pub(super) fn write(values: &[Value<'_>], to: &mut Vec<u8>) {
 /// The records of a file that [`super::Form::Rows`] is the form of, one after the other.
 pub struct RowFile {
     file: File,
-    kinds: Vec<Type>,
+    columns: Vec<Column>,
     bytes: Vec<u8>,
     /// Where in these the next record begins, and at which byte of the file they do.
     at: usize,
@@ -101,7 +103,7 @@ impl RowFile {
         let file = os.open(path, Access::Cached);
         Ok(Self {
             file: file.map_err(|error| Error::io(DOING, path, &error))?,
-            kinds: columns.iter().map(|column| column.kind).collect(),
+            columns: columns.to_vec(),
             bytes: Vec::new(),
             at: 0,
             offset: 0,
@@ -124,7 +126,7 @@ impl RowFile {
         self.have(os, bytes)?.ok_or_else(corrupt)?;
         let record = &self.bytes[self.at..self.at + bytes];
         let mut rest = &record[KV_HEADER_BYTES..];
-        let values = self.kinds.iter().map(|&kind| Value::read(kind, &mut rest));
+        let values = self.columns.iter().map(|column| column.take(&mut rest));
         let values: Option<Vec<Value<'_>>> = values.collect();
         let values = values.filter(|_| rest.is_empty()).ok_or_else(corrupt)?;
         see(&values)?;

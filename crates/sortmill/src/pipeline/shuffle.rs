@@ -10,8 +10,10 @@
 //! | keep | nothing: places decide | all columns |
 //! | sort | the columns it is by | the other columns, and floats |
 //! | top | those, then all others upwards | floats |
-//! | group | a hash of the columns, the columns, and the one whose different values are counted | the aggregates' states |
+//! | group | a hash of the columns, the columns, and the one whose values are taken in order | the aggregates' states |
+//! | group, in front of its values | the same with nothing in place of a value | how many values there are |
 //! | apply | a hash of the columns, the columns, and those that order a group | the other columns, and floats |
+//! | group or apply, sorted | the same without the hash | the same |
 //! | random | 64 bits drawn from seed and place | all columns |
 
 use std::collections::BinaryHeap;
@@ -21,11 +23,11 @@ use sortmill_io::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::aggregate::{Computed, State};
-use super::column::{Column, Type, Value, corrupt, row};
+use super::column::{Column, Value, corrupt, row};
 use super::combine::{HASH_BYTES, PairSink, Table, hashed};
 use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
-use super::key::{self, KeyColumn, Values, tells};
+use super::key::{self, KeyColumn, OrderColumn, Values, tells};
 use super::verbs::Sink;
 use crate::error::Result;
 use crate::order::KV_HEADER_BYTES;
@@ -34,12 +36,16 @@ use crate::order::KV_HEADER_BYTES;
 pub(super) struct Shuffle {
     how: How,
     key: Vec<KeyColumn>,
+    /// What says how many values there are, in pairs of their own in front of those with values, if that is needed.
+    counted: Option<Computed>,
     /// So many parts of the key tell the group, where there are groups; the others order its records.
     group_count: usize,
+    /// Groups come in the order of their keys, and no hash stands in front of them.
+    is_sorted: bool,
     /// Columns that the key does not tell.
     rest: Vec<usize>,
-    /// What each column of a record is: of the table that goes in.
-    columns: Vec<Type>,
+    /// The columns of the table that goes in.
+    columns: Vec<Column>,
     /// For each column, which part of the key tells it, or else which of the rest.
     told: Vec<Told>,
 }
@@ -49,7 +55,7 @@ enum How {
     Sort,
     Top(u64),
     Group(Vec<Computed>),
-    Apply(MakeStreamFn, Vec<Type>),
+    Apply(MakeStreamFn, Vec<Column>),
     Random(Draw),
 }
 
@@ -60,7 +66,7 @@ enum Told {
 }
 
 impl Shuffle {
-    fn new(table: &[Column], key: &[(usize, bool)], how: How) -> Self {
+    fn new(table: &[Column], key: &[OrderColumn], how: How) -> Self {
         let key = key::key_columns(table, key);
         let mut rest = Vec::new();
         let mut tell = |at: usize| {
@@ -76,10 +82,12 @@ impl Shuffle {
         let told = (0..table.len()).map(&mut tell).collect();
         Self {
             how,
+            counted: None,
             group_count: key.len(),
+            is_sorted: false,
             key,
             rest,
-            columns: table.iter().map(|column| column.kind).collect(),
+            columns: table.to_vec(),
             told,
         }
     }
@@ -88,38 +96,50 @@ impl Shuffle {
         Self::new(table, &[], How::Keep)
     }
 
-    pub fn sort(table: &[Column], by: &[(usize, bool)]) -> Self {
+    pub fn sort(table: &[Column], by: &[OrderColumn]) -> Self {
         Self::new(table, by, How::Sort)
     }
 
-    pub fn top(table: &[Column], count: u64, by: &[(usize, bool)]) -> Self {
+    pub fn top(table: &[Column], count: u64, by: &[OrderColumn]) -> Self {
         let mut all = by.to_vec();
-        let others = (0..table.len()).filter(|&at| by.iter().all(|&(by, _)| by != at));
-        all.extend(others.map(|at| (at, false)));
+        let others = (0..table.len()).filter(|&at| by.iter().all(|by| by.at != at));
+        all.extend(others.map(OrderColumn::up));
         Self::new(table, &all, How::Top(count))
     }
 
     /// Groups; of `aggregates` at most one counts the different values of a column.
     pub fn group(table: &[Column], by: &[usize], aggregates: Vec<Computed>) -> Self {
-        let mut key: Vec<_> = by.iter().map(|&at| (at, false)).collect();
+        let mut key: Vec<_> = by.iter().map(|&at| OrderColumn::up(at)).collect();
         // In order, the values that are counted stand together.
-        let counted = aggregates.iter().find_map(Computed::distinct_of);
-        key.extend(counted.map(|at| (at, false)));
-        Self::new(table, &key, How::Group(aggregates)).grouped(by.len())
+        key.extend(
+            aggregates
+                .iter()
+                .find_map(Computed::ordered_by)
+                .map(OrderColumn::up),
+        );
+        let counted = aggregates.iter().find(|one| one.needs_counts());
+        let counted = counted.map(Computed::values_counted);
+        let mut shuffle = Self::new(table, &key, How::Group(aggregates)).grouped(by.len());
+        if counted.is_some()
+            && let Some(last) = shuffle.key.last_mut()
+        {
+            last.leave_room();
+        }
+        shuffle.counted = counted;
+        shuffle
     }
 
     /// Groups whose records come in the order of the columns `order`, those that are equal there in that of the input.
     pub fn apply(
         table: &[Column],
         by: &[usize],
-        order: &[(usize, bool)],
+        order: &[OrderColumn],
         make: MakeStreamFn,
         made: &[Column],
     ) -> Self {
-        let mut key: Vec<_> = by.iter().map(|&at| (at, false)).collect();
+        let mut key: Vec<_> = by.iter().map(|&at| OrderColumn::up(at)).collect();
         key.extend_from_slice(order);
-        let made = made.iter().map(|column| column.kind).collect();
-        Self::new(table, &key, How::Apply(make, made)).grouped(by.len())
+        Self::new(table, &key, How::Apply(make, made.to_vec())).grouped(by.len())
     }
 
     pub fn random(table: &[Column], draw: Draw) -> Self {
@@ -133,9 +153,28 @@ impl Shuffle {
         }
     }
 
-    /// Whether records of one key must meet, and are ordered by a hash of it.
+    /// The same with groups in the order of their keys. Those whose records have an order stay in that of a hash, which is what
+    /// keeps them together.
+    pub fn sorted(self) -> Self {
+        Self {
+            is_sorted: !self.orders_within(),
+            ..self
+        }
+    }
+
+    /// Whether records of one key must meet.
     pub fn groups(&self) -> bool {
         matches!(self.how, How::Group(_) | How::Apply(..))
+    }
+
+    /// Whether they are ordered by a hash of it.
+    pub fn hashes(&self) -> bool {
+        self.groups() && !self.is_sorted
+    }
+
+    /// Bytes of a hash in front of keys.
+    fn hash_bytes(&self) -> usize {
+        if self.hashes() { HASH_BYTES } else { 0 }
     }
 
     /// Bytes of keys that records of one group have alike, where more of the key orders them within it.
@@ -191,6 +230,8 @@ pub(super) struct Feed {
     whole: Vec<u8>,
     value: Vec<u8>,
     table: Option<Table>,
+    /// How many values groups have that came lately.
+    counts: Option<Table>,
     /// Where the record lies that the next ones are made of, and how many have come from there.
     place: Option<Place>,
     from_place: u64,
@@ -203,16 +244,20 @@ pub(super) struct Feed {
 impl Feed {
     /// One that keeps at most `state_bytes` bytes of records.
     pub fn new(shuffle: &Arc<Shuffle>, state_bytes: u64) -> Self {
+        let tables = 1 + u64::from(shuffle.counted.is_some());
         let table = match &shuffle.how {
-            How::Group(aggregates) => Some(Table::new(aggregates, state_bytes)),
+            How::Group(aggregates) => Some(Table::new(aggregates, state_bytes / tables)),
             _ => None,
         };
+        let count = |one| Table::new(&[one], state_bytes / tables);
+        let counts = shuffle.counted.map(count);
         Self {
             shuffle: Arc::clone(shuffle),
             key: Vec::new(),
             whole: Vec::new(),
             value: Vec::new(),
             table,
+            counts,
             place: None,
             from_place: 0,
             least: BinaryHeap::new(),
@@ -231,6 +276,14 @@ impl Feed {
     /// Takes a record.
     pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
         let shuffle = &*self.shuffle;
+        if shuffle.is_sorted
+            && let Some(table) = &mut self.table
+        {
+            self.key.clear();
+            key::write(&shuffle.key, record, &mut self.key);
+            let mut bare = |key: &[u8], value: &[u8]| pairs(&key[HASH_BYTES..], value);
+            return table.add(&self.key, record, &mut bare);
+        }
         if let (Some(at), Some(table)) = (key::is_value(&shuffle.key), &mut self.table) {
             return table.add(record[at].bytes(), record, pairs);
         }
@@ -238,6 +291,14 @@ impl Feed {
         let (of_group, within) = shuffle.key.split_at(shuffle.group_count);
         key::write(of_group, record, &mut self.key);
         let head = self.key.len();
+        if let Some(counts) = &mut self.counts {
+            self.key.push(key::IN_FRONT);
+            let whole = &mut self.whole;
+            counts.add(&self.key, record, &mut |key, value| {
+                shuffle.put_in_group(key, value, whole, pairs);
+            });
+            self.key.truncate(head);
+        }
         key::write(within, record, &mut self.key);
         if let Some(table) = &mut self.table {
             if within.is_empty() {
@@ -250,11 +311,11 @@ impl Feed {
         }
         self.value.clear();
         for &at in &shuffle.rest {
-            record[at].write(&mut self.value);
+            shuffle.columns[at].put(&record[at], &mut self.value);
         }
         match shuffle.how {
             How::Top(count) => self.add_least(count, pairs),
-            How::Apply(..) => {
+            How::Apply(..) if shuffle.hashes() => {
                 let hash = match within {
                     [] => xxh3_64(&self.key),
                     _ => key::hash_head(of_group, &self.key[..head]),
@@ -271,7 +332,9 @@ impl Feed {
                 self.from_place += 1;
                 pairs(&self.key, &self.value);
             }
-            How::Keep | How::Sort | How::Group(_) => pairs(&self.key, &self.value),
+            How::Keep | How::Sort | How::Group(_) | How::Apply(..) => {
+                pairs(&self.key, &self.value);
+            }
         }
     }
 
@@ -298,8 +361,14 @@ impl Feed {
         if let Some(table) = &mut self.table {
             let (shuffle, whole) = (&*self.shuffle, &mut self.whole);
             match shuffle.orders_within() {
+                false if shuffle.is_sorted => {
+                    table.end(&mut |key, value| pairs(&key[HASH_BYTES..], value));
+                }
                 false => table.end(pairs),
                 true => table.end(&mut |key, value| shuffle.put_in_group(key, value, whole, pairs)),
+            }
+            if let Some(counts) = &mut self.counts {
+                counts.end(&mut |key, value| shuffle.put_in_group(key, value, whole, pairs));
             }
         }
         for (key, value) in self.least.drain() {
@@ -318,6 +387,8 @@ pub(super) struct Drain {
     last: Vec<u8>,
     head_bytes: usize,
     is_open: bool,
+    /// The last key was one in front of those of the group's values.
+    is_in_front: bool,
     values: Values,
     states: Vec<State>,
     function: Option<StreamFn>,
@@ -332,6 +403,7 @@ impl Drain {
             last: Vec::new(),
             head_bytes: 0,
             is_open: false,
+            is_in_front: false,
             values: Values::default(),
             states: Vec::new(),
             function: match &shuffle.how {
@@ -359,6 +431,15 @@ impl Drain {
             self.next_key(key, sink)?;
         }
         match &self.shuffle.how {
+            How::Group(_) if self.is_in_front => {
+                let count = value.try_into().map_err(|_| corrupt())?;
+                let count = u64::from_le_bytes(count);
+                let expect = |state: &mut State| state.expect(count);
+                self.states
+                    .iter_mut()
+                    .try_for_each(expect)
+                    .ok_or_else(corrupt)
+            }
             How::Group(aggregates) => {
                 let mut rest = value;
                 for (aggregate, state) in aggregates.iter().zip(&mut self.states) {
@@ -386,12 +467,13 @@ impl Drain {
     /// Another key comes: of another group, or further on in the order of the one that is open.
     fn next_key(&mut self, key: &[u8], sink: Sink<'_>) -> Result<()> {
         let shuffle = Arc::clone(&self.shuffle);
-        let columns = key.get(HASH_BYTES..).ok_or_else(corrupt)?;
+        let hash_bytes = shuffle.hash_bytes();
+        let columns = key.get(hash_bytes..).ok_or_else(corrupt)?;
         let head = match shuffle.orders_within() {
             true => key::head_bytes(&shuffle.key[..shuffle.group_count], columns),
             false => Some(columns.len()),
         };
-        let head = HASH_BYTES + head.ok_or_else(corrupt)?;
+        let head = hash_bytes + head.ok_or_else(corrupt)?;
         let is_same = self.is_open && self.last[..self.head_bytes] == key[..head];
         if !is_same {
             self.end(sink)?;
@@ -401,10 +483,22 @@ impl Drain {
                 self.states.extend(aggregates.iter().map(Computed::begin));
             }
         }
-        self.states.iter_mut().for_each(State::next_value);
-        self.values
-            .read(&shuffle.key, columns)
-            .ok_or_else(corrupt)?;
+        self.is_in_front =
+            shuffle.counted.is_some() && columns.get(head - hash_bytes) == Some(&key::IN_FRONT);
+        let (parts, bytes) = match self.is_in_front {
+            true => (
+                &shuffle.key[..shuffle.group_count],
+                &columns[..head - hash_bytes],
+            ),
+            false => (&shuffle.key[..], columns),
+        };
+        self.values.read(parts, bytes).ok_or_else(corrupt)?;
+        if !self.is_in_front && shuffle.orders_within() {
+            let value = self.values.get(shuffle.group_count);
+            self.states
+                .iter_mut()
+                .for_each(|state| state.next_value(&value));
+        }
         self.last.clear();
         self.last.extend_from_slice(key);
         self.head_bytes = head;
@@ -467,7 +561,7 @@ impl Drain {
 }
 
 /// Hands on what a function made, if that is of the types it should be.
-fn put(values: &[Value<'_>], made: &[Type], sink: Sink<'_>) -> Result<()> {
+fn put(values: &[Value<'_>], made: &[Column], sink: Sink<'_>) -> Result<()> {
     super::verbs::check_values(values, made)?;
     sink(values)
 }
@@ -480,9 +574,9 @@ fn record(
     sink: impl FnOnce(&[Value<'_>]) -> Result<()>,
 ) -> Result<()> {
     let mut from = value;
-    let kinds = &shuffle.columns;
+    let columns = &shuffle.columns;
     let read = |number: usize| {
-        let value = Value::read(kinds[shuffle.rest[number]], &mut from);
+        let value = columns[shuffle.rest[number]].take(&mut from);
         value.ok_or_else(corrupt)
     };
     let told = &shuffle.told;

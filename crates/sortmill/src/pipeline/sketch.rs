@@ -33,9 +33,10 @@ impl Sketch {
     pub const BYTES_MAX: usize =
         size_of::<Self>() + REGISTER_COUNT + 2 * FEW * size_of::<(u16, u8)>();
 
-    /// Takes a value.
+    /// Takes a value; none is not counted.
     pub fn add(&mut self, value: &Value<'_>) {
         let hash = match *value {
+            Value::Null => return,
             Value::Bytes(bytes) => xxh3_64(bytes),
             Value::I64(value) => xxh3_64(&value.to_le_bytes()),
             Value::U64(value) => xxh3_64(&value.to_le_bytes()),

@@ -87,7 +87,7 @@ pub fn fields(column: impl Into<String>, by: impl Into<Vec<u8>>, made: Vec<Colum
 
 /// One record of the parts in parentheses of the regular expression `pattern` where it is first found in `column`: as many
 /// columns as `made`, each read as what its type says. Records where it is not found are left out, and a part of it that took
-/// no part is empty text.
+/// no part is empty text, or no value where that may be.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] for an expression that cannot be read, or has another number of parts in parentheses.
@@ -136,6 +136,17 @@ impl Parts {
         }
     }
 
+    /// Of no text at all no records are made; where each text makes one, that is bad input.
+    fn of_null(&self) -> Result<()> {
+        match self.how {
+            How::Fields { .. } => {
+                let cause = format!("column {} is null, and has no fields", self.column);
+                Err(Error::new(ErrorKind::Input, "reading fields", cause))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Its name, for people.
     pub(super) fn name(&self) -> String {
         let name = match &self.how {
@@ -171,7 +182,7 @@ pub(super) enum Step {
     Sample(Sample),
     Each {
         at: Vec<usize>,
-        made: Vec<Type>,
+        made: Vec<Column>,
         function: EachFn,
     },
     Batches(Batches),
@@ -328,7 +339,10 @@ fn go(
     };
     match step {
         Step::Batches(_) => Ok(()),
-        Step::Parts { at, parts } => cut(parts, record[*at].bytes(), scratch, next),
+        Step::Parts { at, parts } => match record[*at] {
+            Value::Null => parts.of_null(),
+            value => cut(parts, value.bytes(), scratch, next),
+        },
         Step::Filter { at, function } => {
             match row(
                 at.len(),
@@ -343,9 +357,11 @@ fn go(
             at,
             pattern,
             is_inverted,
-        } => match pattern.is_in(record[*at].bytes()) != *is_inverted {
-            true => next(record),
-            false => Ok(()),
+        } => match record[*at] {
+            // Nobody knows whether it would be found there.
+            Value::Null => Ok(()),
+            value if pattern.is_in(value.bytes()) != *is_inverted => next(record),
+            _ => Ok(()),
         },
         Step::With(with) => with.go(record, next),
         Step::Sample(sample) => {
@@ -374,13 +390,14 @@ fn go(
     }
 }
 
-/// Refuses what a function made if it is not of the types `made`.
-pub(super) fn check_values(values: &[Value<'_>], made: &[Type]) -> Result<()> {
-    let are_right = values.iter().zip(made).all(|(value, &kind)| value.is(kind));
+/// Refuses what a function made if it is not what the columns `made` hold.
+pub(super) fn check_values(values: &[Value<'_>], made: &[Column]) -> Result<()> {
+    let mut both = values.iter().zip(made);
+    let are_right = both.all(|(value, column)| column.holds(value));
     if are_right && values.len() == made.len() {
         return Ok(());
     }
-    let wanted: Vec<&str> = made.iter().map(|kind| kind.name()).collect();
+    let wanted: Vec<String> = made.iter().map(Column::type_name).collect();
     let cause = format!("it made {values:?}, which is not ({})", wanted.join(", "));
     Err(Error::new(ErrorKind::Function, "calling a function", cause))
 }

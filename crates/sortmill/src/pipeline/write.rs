@@ -1,6 +1,7 @@
 //! Records as the bytes of an output: lines, CSV, JSON lines, records of a fixed size, pairs.
 //!
-//! Floats are written with the fewest digits that read back as the same.
+//! Floats are written with the fewest digits that read back as the same. A value that is missing is nothing in text and CSV, and
+//! null in JSON; of CSV an empty text stands between quotes where it could be taken for one.
 
 use std::io::Write as _;
 
@@ -82,10 +83,17 @@ impl Form {
     /// [`ErrorKind::Input`] for text that the form cannot hold.
     pub fn write(self, columns: &[Column], record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
         match self {
+            Self::Fixed { .. } | Self::Kv if record.iter().any(Value::is_null) => {
+                let mut both = columns.iter().zip(record);
+                let missing = both.find(|(_, value)| value.is_null());
+                let name = missing.map_or("", |(column, _)| &*column.name);
+                let cause = format!("column {name} is null, and {} hold bytes", self.name());
+                return Err(Error::new(ErrorKind::Input, "writing a record", cause));
+            }
             Self::Fixed { record_bytes, key } => return write_fixed(record_bytes, key, record, to),
             Self::Kv => return write_pair(record, to),
             Self::Rows => {
-                super::rows::write(record, to);
+                super::rows::write(columns, record, to);
                 return Ok(());
             }
             Self::Text | Self::Csv { .. } | Self::JsonLines => {}
@@ -104,7 +112,9 @@ impl Form {
                         to.push(b',');
                     }
                     match value {
-                        Value::Bytes(bytes) => write_csv(bytes, is_single, to),
+                        Value::Bytes(bytes) => {
+                            write_csv(bytes, is_single || column.nullable, to);
+                        }
                         value => write_plain(value, to),
                     }
                 }
@@ -114,6 +124,7 @@ impl Form {
                     to.push(b':');
                     match value {
                         Value::Bytes(bytes) => write_json(bytes, &column.name, to)?,
+                        Value::Null => to.extend_from_slice(b"null"),
                         Value::F64(value) if !value.is_finite() => to.extend_from_slice(b"null"),
                         value => write_plain(value, to),
                     }
@@ -208,6 +219,7 @@ fn write_pair(record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
 
 fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
     let written = match value {
+        Value::Null => Ok(()),
         Value::Bytes(bytes) => to.write_all(bytes),
         Value::I64(value) => write!(to, "{value}"),
         Value::U64(value) => write!(to, "{value}"),
@@ -217,10 +229,11 @@ fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
     written.expect("memory takes all");
 }
 
-/// An only value that is empty would be an empty line, which some readers pass over.
-fn write_csv(bytes: &[u8], is_single: bool, to: &mut Vec<u8>) {
+/// An only value that is empty would be an empty line, which some readers pass over, and where values may be missing an empty
+/// one is one that is: there `empty_is_quoted`.
+fn write_csv(bytes: &[u8], empty_is_quoted: bool, to: &mut Vec<u8>) {
     let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    let is_quoted = bytes.iter().any(special) || is_single && bytes.is_empty();
+    let is_quoted = bytes.iter().any(special) || empty_is_quoted && bytes.is_empty();
     if !is_quoted {
         return to.extend_from_slice(bytes);
     }
@@ -250,7 +263,7 @@ mod tests {
 
     fn check(form: Form, record: &[Value<'_>], wanted: &str) {
         let kind = |value: &Value<'_>| match value {
-            Value::Bytes(_) => Type::String,
+            Value::Bytes(_) | Value::Null => Type::String,
             Value::I64(_) => Type::I64,
             Value::U64(_) => Type::U64,
             Value::F64(_) => Type::F64,
@@ -310,6 +323,42 @@ mod tests {
         ] {
             let error = form.write(&columns, record, &mut Vec::new()).unwrap_err();
             assert!(error.cause.contains(cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn missing_values() {
+        let names = [("a", Type::String), ("b", Type::F64), ("c", Type::String)];
+        let columns = names.map(|(name, kind)| Column::new(name, kind).or_null());
+        let null = Value::Null;
+        let records = [
+            [Value::Bytes(b"x"), null, Value::Bytes(b"")],
+            [null, Value::F64(1.0), null],
+        ];
+        let written = |form: Form| {
+            let mut text = Vec::new();
+            for record in &records {
+                form.write(&columns, record, &mut text).unwrap();
+            }
+            String::from_utf8(text).unwrap()
+        };
+        assert_eq!(written(Form::Text), "x\t\t\n\t1.0\t\n");
+        assert_eq!(written(Form::Csv { header: false }), "x,,\"\"\n,1.0,\n");
+        assert_eq!(
+            written(Form::JsonLines),
+            "{\"a\":\"x\",\"b\":null,\"c\":\"\"}\n{\"a\":null,\"b\":1.0,\"c\":null}\n"
+        );
+        let fixed = Form::Fixed {
+            record_bytes: 2,
+            key: (0, 1),
+        };
+        for form in [Form::Kv, fixed] {
+            let pair = [columns[0].clone(), columns[2].clone()];
+            assert_eq!(form.wrong(&pair), None);
+            let record = [Value::Bytes(b"x"), null];
+            let error = form.write(&pair, &record, &mut Vec::new()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Input);
+            assert!(error.cause.starts_with("column c is null"), "{error}");
         }
     }
 

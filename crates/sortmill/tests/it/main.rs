@@ -21,6 +21,8 @@ mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_inputs;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_nulls;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_outputs;
 #[cfg(not(feature = "shuttle"))]
 mod progress;
