@@ -3,8 +3,9 @@
     python3 bench/functions.py [--megabytes 1000] [--batches 10000]
 
 It needs the package (`pip install .`), pyarrow, and a text of so many MB, which it makes in a temporary folder and takes
-away again. Prints CSV: what ran, MB of input, seconds of the job, seconds that the functions worked in all, and MB/s of one
-process, which is the input over those.
+away again. Prints CSV: what ran, MB of input, seconds of the job, seconds that were worked for functions in all, with what a
+worker process does for a batch from when it is asked until it answers, and MB/s of one process, which is the input over
+those.
 """
 
 from __future__ import annotations

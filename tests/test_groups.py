@@ -31,7 +31,8 @@ def table(job: sm.Pipeline, path: Path) -> sm.Table:
     return job.read_text(path).flat_map(sm.fields("line", "\t", {"user": str, "time": int, "page": str}))
 
 
-def test_a_function_of_groups_in_order(tmp_path: Path, draw: random.Random) -> None:
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_function_of_groups_in_order(tmp_path: Path, draw: random.Random, processes: int) -> None:
     model = clicks(tmp_path / "in", draw, 20_000)
 
     def first_and_steps(user: str, records: Iterator[Record]) -> Iterator[Record]:
@@ -47,7 +48,9 @@ def test_a_function_of_groups_in_order(tmp_path: Path, draw: random.Random) -> N
     groups = table(job, tmp_path / "in").group_by("user")
     steps = groups.apply(first_and_steps, sort="time", descending=True, columns={"user": str, "time": int, "step": int})
     steps.write_text(tmp_path / "out")
-    job.run(memory=MEMORY)
+    report = job.run(memory=MEMORY, processes=processes)
+    [did] = report.functions
+    assert (did["verb"], did["name"], did["records_in"], did["records_out"]) == ("apply", "first_and_steps", 20_000, 20_000)
     by_user: dict[str, list[int]] = defaultdict(list)
     for user, time, _ in model:
         by_user[user].append(time)
@@ -83,7 +86,7 @@ def test_functions_need_not_ask_for_all(tmp_path: Path, draw: random.Random) -> 
     job = sm.Pipeline()
     groups = table(job, tmp_path / "in").group_by("user", "page")
     groups.apply(some, sort="time", columns={"text": str}).write_text(tmp_path / "out")
-    job.run(memory=MEMORY)
+    job.run(memory=MEMORY, processes=0)
     least: dict[tuple[str, str], int] = {}
     for user, time, page in model:
         least[user, page] = min(time, least.get((user, page), time))
@@ -94,7 +97,8 @@ def test_functions_need_not_ask_for_all(tmp_path: Path, draw: random.Random) -> 
     assert [list(records) for records in kept[:50]] == [[]] * 50
 
 
-def test_one_group_larger_than_what_is_handed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [0, 1])
+def test_one_group_larger_than_what_is_handed_over(tmp_path: Path, processes: int) -> None:
     """What is made and asked for goes over in pieces; far more comes out of one group than goes over at once."""
     (tmp_path / "in").write_text("".join(f"hot {number} {'x' * 90}\n" for number in range(20_000)))
 
@@ -106,13 +110,14 @@ def test_one_group_larger_than_what_is_handed_over(tmp_path: Path) -> None:
     lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": str, "number": int, "rest": str}))
     made = lines.group_by("key").apply(echo, sort="number", descending=True, columns={"number": int, "rest": str})
     made.write_text(tmp_path / "out")
-    report = job.run(memory="96 MiB")
+    report = job.run(memory="96 MiB", processes=processes)
     assert report.records_out == 20_000
     found = (tmp_path / "out").read_text().splitlines()
     assert found == [f"{number}\t{'x' * 180}" for number in reversed(range(20_000))]
 
 
-def test_a_function_of_groups_that_fails(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_function_of_groups_that_fails(tmp_path: Path, processes: int) -> None:
     (tmp_path / "in").write_text("".join(f"{number % 7} {number}\n" for number in range(5000)))
 
     def run(function: Any) -> sm.Error:
@@ -120,7 +125,7 @@ def test_a_function_of_groups_that_fails(tmp_path: Path) -> None:
         lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": int, "number": int}))
         lines.group_by("key").apply(function, columns={"n": int}).write_text(tmp_path / "out")
         with pytest.raises(sm.Error) as raised:
-            job.run(memory=MEMORY)
+            job.run(memory=MEMORY, processes=processes)
         assert [path.name for path in tmp_path.iterdir()] == ["in"]
         return raised.value
 
@@ -144,7 +149,7 @@ def test_a_function_of_groups_that_fails(tmp_path: Path) -> None:
     lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": str, "number": int}))
     lines.group_by("number").apply(lambda key, records: [len(list(records))], columns={"n": int}).write_text(tmp_path / "out")
     with pytest.raises(sm.InputError, match="key is not UTF-8"):
-        job.run(memory=MEMORY)
+        job.run(memory=MEMORY, processes=processes)
 
 
 def test_ctrl_c_ends_a_function_of_groups(tmp_path: Path) -> None:
@@ -166,7 +171,7 @@ def test_ctrl_c_ends_a_function_of_groups(tmp_path: Path) -> None:
     table = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"n": int})).map(lambda one: {"k": 1}, columns={"k": int})
     table.group_by("k").apply(interrupted, columns={"k": int}).write_text(tmp_path / "out")
     with pytest.raises(KeyboardInterrupt):
-        job.run(memory=MEMORY)
+        job.run(memory=MEMORY, processes=0)
     assert 0 < asked < 5000
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 

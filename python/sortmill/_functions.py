@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 from collections.abc import Callable
@@ -76,6 +77,16 @@ class Batches:
         return made
 
 
+class Reduced:
+    """A function of two records, as one of a group."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, key: Any, records: Any) -> Any:
+        return (functools.reduce(self.function, records),)
+
+
 def _array(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
@@ -122,7 +133,7 @@ def begin(function: Any) -> tuple[Any, Any]:
 
 def about(function: Any) -> tuple[str, bool]:
     """Its name, and whether it is a class, of which each worker has an object."""
-    if isinstance(function, Batches):
+    if isinstance(function, (Batches, Reduced)):
         return about(function.function)
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return name.rsplit("<locals>.", 1)[-1], isinstance(function, type)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from . import _sortmill
 from ._errors import UsageError
-from ._functions import Batches
+from ._functions import Batches, Reduced
 from ._look import batches, drawn
 from ._progress import Progress, shown
 from ._report import Report
@@ -17,6 +17,9 @@ from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
 
 Path = str | os.PathLike[str]
 Mode = Literal["error", "overwrite"]
+Compression = Literal["gzip", "zstd", "lz4", "bzip2", "xz", "none"]
+_CODECS = ("gzip", "zstd", "lz4", "bzip2", "xz")
+_How = tuple[int | None, bool, str | None, int | None]
 GroupOrder = Literal["sorted", "grouped", "none"]
 Record = dict[str, Any]
 
@@ -38,10 +41,15 @@ def _bytes(size: int | str | None) -> int | None:
     return _sortmill.parse_size(size) if isinstance(size, str) else size
 
 
-def _only_new(mode: Mode) -> bool:
+def _how(files: int | None, compression: Compression | None, level: int | None, mode: Mode) -> _How:
+    """How an output is written, as the compiled part takes it."""
     if mode not in ("error", "overwrite"):
         raise UsageError(f"mode is 'error' or 'overwrite', not {mode!r}")
-    return mode == "error"
+    if compression not in (None, *_CODECS, "none"):
+        raise UsageError(f"compression is {', '.join(map(repr, _CODECS))} or 'none', not {compression!r}")
+    if level is not None and compression in (None, "none"):
+        raise UsageError("a level is one of a compression: say which")
+    return files, mode == "error", compression, level
 
 
 def _is_sorted(order: GroupOrder) -> bool:
@@ -554,25 +562,49 @@ class Table:
         )
         return [record for batch in found for record in batch]
 
-    def write_text(self, path: Path, *, files: int | None = None, mode: Mode = "overwrite") -> None:
+    def write_text(
+        self,
+        path: Path,
+        *,
+        files: int | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
+        mode: Mode = "overwrite",
+    ) -> None:
         """Writes the values of each record to a line, with tabs between.
 
         As for every `write_` function: with `files`, `path` is a folder of so many files, each of as many records as any
-        other or one more, and a manifest; without, a file, compressed as the end of its name says. What is there is
-        replaced once the new output is complete, or refused with `mode="error"`; a folder must be empty or what an earlier
-        run made.
+        other or one more, and a manifest; without, a file. `compression` is `"gzip"`, `"zstd"`, `"lz4"`, `"bzip2"`, `"xz"` or
+        `"none"`, of a `level` that it has; if nothing is said a file is compressed as the end of its name says, those of a
+        folder are not. Each of several files is compressed by itself. What is there is replaced once the new output is
+        complete, or refused with `mode="error"`; a folder must be empty or what an earlier run made.
         """
-        self._write(path, "text", files, mode)
+        self._write(path, "text", _how(files, compression, level, mode))
 
     def write_csv(
-        self, path: Path, *, header: bool = True, files: int | None = None, mode: Mode = "overwrite"
+        self,
+        path: Path,
+        *,
+        header: bool = True,
+        files: int | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
+        mode: Mode = "overwrite",
     ) -> None:
         """Writes CSV, with the columns' names in the first line of each file if `header`."""
-        self._write(path, "csv" if header else "csv without header", files, mode)
+        self._write(path, "csv" if header else "csv without header", _how(files, compression, level, mode))
 
-    def write_jsonl(self, path: Path, *, files: int | None = None, mode: Mode = "overwrite") -> None:
+    def write_jsonl(
+        self,
+        path: Path,
+        *,
+        files: int | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
+        mode: Mode = "overwrite",
+    ) -> None:
         """Writes a JSON object for each record."""
-        self._write(path, "jsonl", files, mode)
+        self._write(path, "jsonl", _how(files, compression, level, mode))
 
     def write_fixed(
         self,
@@ -581,20 +613,30 @@ class Table:
         *,
         key: tuple[int, int] = (0, 10),
         files: int | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
         mode: Mode = "overwrite",
     ) -> None:
         """Writes records of `record_bytes` bytes: of two columns, the first where `key` says and the second around it; or of
         one that is all of it. One of another size is an `InputError`.
         """
-        job = self._table.write_fixed(os.fspath(path), record_bytes, key, files, _only_new(mode))
-        self._pipeline._write(job, path)
+        how = _how(files, compression, level, mode)
+        self._pipeline._write(self._table.write_fixed(os.fspath(path), record_bytes, key, how), path)
 
-    def write_kv(self, path: Path, *, files: int | None = None, mode: Mode = "overwrite") -> None:
+    def write_kv(
+        self,
+        path: Path,
+        *,
+        files: int | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
+        mode: Mode = "overwrite",
+    ) -> None:
         """Writes pairs of two columns, as `read_kv` reads them."""
-        self._write(path, "kv", files, mode)
+        self._write(path, "kv", _how(files, compression, level, mode))
 
-    def _write(self, path: Path, form: str, files: int | None, mode: Mode) -> None:
-        self._pipeline._write(self._table.write(os.fspath(path), form, files, _only_new(mode)), path)
+    def _write(self, path: Path, form: str, how: _How) -> None:
+        self._pipeline._write(self._table.write(os.fspath(path), form, how), path)
 
 
 class ArrowResult:
@@ -624,12 +666,16 @@ class Groups:
         asked = [(one.kind, one.column, name, one.fraction) for name, one in aggregates.items()]
         return self._table._next(self._table._table.aggregate(self._by, asked))
 
-    def reduce(self, function: Callable[[Record, Record], Record]) -> Table:
+    def reduce(
+        self, function: Callable[[Record, Record], Record], *, pure: bool = False, timeout: float | None = None
+    ) -> Table:
         """A record for each group: what a function makes of its first two, of that and the third, and so on.
 
-        Records come in the order of the input, as dictionaries of all columns, and so do what the function answers.
+        Records come in the order of the input, as dictionaries of all columns, and so do what the function answers. `pure`
+        and `timeout` are those of `apply`.
         """
-        return self._table._next(self._table._table.reduce(self._by, function))
+        reduced = ("reduce", Reduced(function))
+        return self._table._next(self._table._table.apply(self._by, [], reduced, None, (pure, timeout)))
 
     def apply(
         self,
@@ -639,6 +685,8 @@ class Groups:
         sort: str | Sequence[str] = (),
         descending: bool | Sequence[bool] = False,
         nulls_last: bool | Sequence[bool] = False,
+        pure: bool = False,
+        timeout: float | None = None,
     ) -> Table:
         """What a function makes of each group: of its key and an iterator of its records, as dictionaries.
 
@@ -646,10 +694,14 @@ class Groups:
         columns `sort`, equal ones in that of the input; the engine sorts them. Only those that were asked for last are in
         memory, so a group may be of any size. The function answers any number of records of `columns`, or of values if
         that is one column; a generator may begin before it has seen all.
+
+        A worker process that dies takes the groups along that it was given last; of a function that is declared `pure` they
+        are given to another one, from the first record of the one that was open, unless more than 1 MiB of that came in
+        batches before. `timeout` is for what is handed over at once, about 256 KiB of records.
         """
-        made = columns_of(columns)
-        order = _order(sort, descending, nulls_last)
-        return self._table._next(self._table._table.apply(self._by, order, function, made))
+        applied = ("apply", function)
+        order, made = _order(sort, descending, nulls_last), columns_of(columns)
+        return self._table._next(self._table._table.apply(self._by, order, applied, made, (pure, timeout)))
 
     def sessions(self, time: str, gap: int, *, name: str = "session") -> Table:
         """All records, group by group in the order of the integers in `time`, with the number of their session, from 0.

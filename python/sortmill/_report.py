@@ -20,7 +20,8 @@ class Report:
         self.counters: dict[str, int] = done.get("counters", {})
         """What functions counted (`sortmill.counter`)."""
         self.processes: dict[str, Any] = done.get("processes", {"count": 0})
-        """The processes that functions ran in: `count`, 0 for this one, `started`, `died`, `resident_bytes_peak`."""
+        """The processes that functions ran in: `count`, 0 for this one; how many were `started`, `forked` from one that has
+        imported what they begin with, and `died`; `resident_bytes_peak` of each, `server_bytes_peak` of that one."""
         self.summary: str = summary
         """A few lines for people."""
         data: dict[str, Any] = json.loads(text)
@@ -43,7 +44,7 @@ class Report:
             for name, count in one["counters"].items():
                 counters[name] = counters.get(name, 0) + count
             for name, value in one["processes"].items():
-                is_sum = name in ("started", "died", "wait_ns")
+                is_sum = name in ("started", "forked", "died", "wait_ns")
                 before = processes.get(name) or 0
                 processes[name] = before + value if is_sum else max(before, value or 0) or value
         functions = [function for one in done for function in one["functions"]]

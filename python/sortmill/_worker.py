@@ -1,10 +1,11 @@
-"""A worker process: `sortmill._pool.start` runs `main` here."""
+"""A worker process: `sortmill._server` runs `main` here, in a fork of itself or in a process of its own."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import signal
+import struct
 import sys
 import traceback
 from typing import Any
@@ -14,11 +15,12 @@ import cloudpickle
 from . import _sortmill
 
 
-def main(memory: int) -> None:
+def main(memory: list[int], is_forked: bool) -> None:
     """Calls functions until nobody asks any more."""
-    # Ctrl-C is for the process that started this one, which ends it.
+    # Ctrl-C is for the process that started the pool, which ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _sortmill.serve(memory)
+    given, made = memory
+    _sortmill.serve((given, made), is_forked)
     sys.stdout.flush()
     sys.stderr.flush()
 
@@ -28,6 +30,11 @@ def close_stdin() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
+
+
+def refuse(stream: int, error: OSError) -> None:
+    """Tells whoever waits for a worker process that there is none: a failure, and the system's error as its number."""
+    os.write(stream, struct.pack("<7Q", 1, 0, error.errno or 0, 0, 0, 0, 0))
 
 
 def load(payload: bytes) -> list[Any]:

@@ -5,11 +5,12 @@
 //! Gathered <-- RecordBatch <-- capsules <-- whatever has `__arrow_c_array__` or `__arrow_c_stream__`
 //! ```
 //!
-//! The interface (Arrow PyCapsule Interface, Arrow C Data Interface) hands structures of pointers through capsules: this is
-//! the one file of the binding with `unsafe`. Whoever takes a structure out of a capsule owns it and leaves it marked as
+//! The interface (Arrow PyCapsule Interface, Arrow C Data Interface) hands structures of pointers through capsules, and
+//! columns lie in shared memory (`columns.rs`): this is the one file of the binding with `unsafe`. Whoever takes a structure out of a capsule owns it and leaves it marked as
 //! released; a capsule that nobody took from releases it when it goes.
 
 use std::ffi::CStr;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -30,6 +31,7 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
+use sortmill::io::shared::{Mapped, Shared};
 use sortmill::pipeline::{Column, Gather, Gathered, Present, Type};
 
 const SCHEMA: &CStr = c"arrow_schema";
@@ -37,7 +39,7 @@ const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
 /// A value takes at most so many bytes together with all others of its column.
-const COLUMN_BYTES_MAX: usize = 1 << 30;
+pub const COLUMN_BYTES_MAX: usize = 1 << 30;
 
 /// A batch that Python's libraries take as it is.
 #[pyclass(frozen, module = "sortmill._sortmill")]
@@ -177,12 +179,7 @@ fn array_of(
             if kind != Type::String {
                 return Ok(Arc::new(BinaryArray::new(ends, bytes, nulls)));
             }
-            let array = StringArray::try_new(ends.clone(), bytes.clone(), nulls);
-            Arc::new(array.map_err(|_| {
-                let name = &column.name;
-                let text = format!("{name} is not UTF-8, and a Python function gets text");
-                (first_wrong(&ends, &bytes), text)
-            })?)
+            text_of(column, (ends, bytes), nulls)?
         }
         (Type::I64, Gather::Words(words)) => {
             let whole: Vec<i64> = words.iter().map(|&word| word as i64).collect();
@@ -198,6 +195,20 @@ fn array_of(
             Arc::new(BooleanArray::new(bools.into(), nulls))
         }
     })
+}
+
+/// A column of text; or the number of one that is none, and what is wrong.
+pub fn text_of(
+    column: &Column,
+    (ends, bytes): (OffsetBuffer<i32>, Buffer),
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, (usize, String)> {
+    let array = StringArray::try_new(ends.clone(), bytes.clone(), nulls);
+    Ok(Arc::new(array.map_err(|_| {
+        let name = &column.name;
+        let text = format!("{name} is not UTF-8, and a Python function gets text");
+        (first_wrong(&ends, &bytes), text)
+    })?))
 }
 
 fn first_wrong(ends: &[i32], bytes: &[u8]) -> usize {
@@ -238,24 +249,36 @@ pub fn columns_of(schema: &Schema) -> Result<Vec<Column>, String> {
 
 /// The records of a batch that has these columns, in any order, and no others.
 pub fn gathered(made: &[Column], batch: &RecordBatch) -> Result<Gathered, String> {
-    let schema = batch.schema();
-    let known = |field: &&Arc<Field>| made.iter().any(|column| column.name == *field.name());
-    if let Some(other) = schema.fields().iter().find(|field| !known(field)) {
-        return Err(format!("there is a column {} too many", other.name()));
-    }
-    let values = |column: &Column| {
-        let mut found = schema.fields().iter().enumerate();
-        let found = found.find(|(_, field)| *field.name() == column.name);
-        let (at, _) = found.ok_or_else(|| format!("there is no column {}", column.name))?;
-        values_of(column, batch.column(at))
-    };
+    let values = |column: &Column| values_of(column, column_of(made, batch, column)?);
     let both: Vec<(Gather, Present)> = made.iter().map(values).collect::<Result<_, _>>()?;
     let (columns, present): (Vec<_>, Vec<_>) = both.into_iter().unzip();
     Ok(Gathered::of(columns, 0).with_present(present))
 }
 
+/// That of a batch which is called like `column`; an error if the batch has others than those that are `made`.
+pub fn column_of<'b>(
+    made: &[Column],
+    batch: &'b RecordBatch,
+    column: &Column,
+) -> Result<&'b ArrayRef, String> {
+    let fields = batch.schema_ref().fields();
+    let known = |field: &&Arc<Field>| made.iter().any(|column| column.name == *field.name());
+    if let Some(other) = fields.iter().find(|field| !known(field)) {
+        return Err(format!("there is a column {} too many", other.name()));
+    }
+    let found = fields.iter().position(|field| *field.name() == column.name);
+    let at = found.ok_or_else(|| format!("there is no column {}", column.name))?;
+    Ok(batch.column(at))
+}
+
 /// The values of an array, and which of them are there.
-fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present), String> {
+pub fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present), String> {
+    let present = present_of(column, array)?;
+    Ok((all_values_of(column, array)?, present))
+}
+
+/// Which values of an array are there.
+pub fn present_of(column: &Column, array: &ArrayRef) -> Result<Present, String> {
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     if let (Some(nulls), false) = (&nulls, column.nullable) {
         let at = nulls.iter().position(|is_there| !is_there).unwrap_or(0);
@@ -264,8 +287,7 @@ fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present), Str
             column.name
         ));
     }
-    let present = nulls.map(|nulls| nulls.iter().map(u8::from).collect());
-    Ok((all_values_of(column, array)?, present))
+    Ok(nulls.map(|nulls| nulls.iter().map(u8::from).collect()))
 }
 
 fn all_values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
@@ -349,4 +371,25 @@ fn joined<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Gather> {
         ends.push(bytes.len() as i32);
     }
     Some(Gather::Bytes { ends, bytes })
+}
+
+/// What lies in shared memory, at least so many bytes of it, to be read where it is.
+pub fn mapped(shared: &Shared, bytes: usize) -> std::io::Result<Mapped> {
+    // SAFETY: who asks writes there before it asks, and not again before it has the answer; until then whoever serves has
+    // seen to it that what is referred to is kept (`serve.rs`).
+    unsafe { shared.map(bytes) }
+}
+
+/// A part of what is mapped, as Arrow has memory: it stays mapped as long as somebody refers to it.
+///
+/// # Panics
+/// When it is no part.
+pub fn buffer_of(mapped: &Arc<Mapped>, range: Range<usize>) -> Buffer {
+    assert!(range.start <= range.end && range.end <= mapped.length());
+    let owner = Arc::clone(mapped);
+    // SAFETY: the range lies within what is mapped as long as its owner is there, and nobody writes it, as `mapped` says.
+    unsafe {
+        let start = mapped.start().add(range.start);
+        Buffer::from_custom_allocation(start, range.len(), owner)
+    }
 }

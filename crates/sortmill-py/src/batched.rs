@@ -1,4 +1,5 @@
-//! Functions of the user's, called with a batch at a time: the same in this process and in a worker process.
+//! Functions of the user's, called with a batch at a time: the same in this process and in a worker process. Those of groups
+//! are told of here, too, and called in `groups.rs`.
 //!
 //! In comes a batch as columns, out come records as columns, each with the number of the record it was made of. A function
 //! of records is called with each as a dictionary, one after the other; a function of batches gets Arrow's columns.
@@ -7,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -17,6 +19,7 @@ use sortmill::pipeline::{
 };
 
 use crate::arrow::{self, Batch};
+use crate::columns::Held;
 use crate::function::{record, record_dict};
 use crate::running::Running;
 use crate::wire::counted;
@@ -32,6 +35,9 @@ pub enum Kind {
     Filter,
     /// It answers a batch for a batch.
     Batches,
+    /// It answers any number of records for a group; those that make one record of each are called so, too.
+    Reduce,
+    Apply,
 }
 
 impl Kind {
@@ -41,6 +47,8 @@ impl Kind {
             "flat_map" => Self::FlatMap,
             "filter" => Self::Filter,
             "map_batches" => Self::Batches,
+            "reduce" => Self::Reduce,
+            "apply" => Self::Apply,
             _ => return None,
         })
     }
@@ -51,7 +59,14 @@ impl Kind {
             Self::FlatMap => "flat_map",
             Self::Filter => "filter",
             Self::Batches => "map_batches",
+            Self::Reduce => "reduce",
+            Self::Apply => "apply",
         }
+    }
+
+    /// Whether its function is called with groups, and not with batches.
+    pub fn is_of_groups(self) -> bool {
+        matches!(self, Self::Reduce | Self::Apply)
     }
 }
 
@@ -70,7 +85,9 @@ pub struct Definition {
     pub made: Vec<Column>,
     pub kinds: Vec<Type>,
     pub made_kinds: Vec<Type>,
-    schema: Arc<Schema>,
+    /// The columns that groups are made by.
+    pub by: Vec<String>,
+    pub schema: Arc<Schema>,
     /// It answers the same whenever it is asked the same, and does nothing else.
     pub is_pure: bool,
     /// It is a class, of which each worker has an object.
@@ -88,7 +105,7 @@ impl Definition {
         made: Vec<Column>,
     ) -> PyResult<Self> {
         let about = py.import("sortmill._functions")?.getattr("about")?;
-        let (name, keeps_state) = about.call1((&function,))?.extract()?;
+        let (name, is_class): (String, bool) = about.call1((&function,))?.extract()?;
         Ok(Self {
             kind,
             name,
@@ -98,8 +115,9 @@ impl Definition {
             function,
             columns,
             made,
+            by: Vec::new(),
             is_pure: false,
-            keeps_state,
+            keeps_state: is_class && !kind.is_of_groups(),
             timeout: None,
         })
     }
@@ -132,7 +150,12 @@ impl Failure {
         }
     }
 
-    fn plain(at: usize, error: Error) -> Self {
+    /// A record is not what a function may be given.
+    pub fn given(at: usize, cause: String) -> Self {
+        Self::plain(at, Error::new(ErrorKind::Input, DOING, cause))
+    }
+
+    pub fn plain(at: usize, error: Error) -> Self {
         Self {
             at,
             error: Box::new(error),
@@ -168,26 +191,44 @@ impl Caller {
         is_over: &dyn Fn() -> bool,
     ) -> Result<Gathered, Failure> {
         let definition = Arc::clone(&self.definition);
-        if self.begun.is_none() {
-            let begin = || -> PyResult<_> {
-                let begin = py.import("sortmill._functions")?.getattr("begin")?;
-                begin.call1((&definition.function,))?.extract()
-            };
-            self.begun = Some(begin().map_err(|error| Failure::raised(py, 0, error))?);
-        }
-        let (function, _) = self.begun.as_ref().expect("it was just made");
-        let function = function.bind(py);
+        let function = self.function(py)?;
         if definition.kind == Kind::Batches {
-            return definition.call_with_batch(function, batch.into_owned());
+            return definition.call_with_batch(&function, batch.into_owned());
         }
         let mut made = Gathered::new(&definition.made_kinds);
         for at in 0..batch.len() {
             if is_over() {
                 return Err(Failure::plain(at, Error::interrupted()));
             }
-            definition.call_with_record(function, &batch, at, &mut made)?;
+            definition.call_with_record(&function, &batch, at, &mut made)?;
         }
         Ok(made)
+    }
+
+    /// What a function of batches makes of one, where that lies.
+    pub fn call_with_columns(
+        &mut self,
+        py: Python<'_>,
+        batch: RecordBatch,
+    ) -> Result<Vec<Held>, Failure> {
+        let definition = Arc::clone(&self.definition);
+        let answer = self.function(py)?.call1((Batch::new(batch),));
+        let answer = answer.map_err(|error| Failure::raised(py, 0, error))?;
+        let held = |batch: &RecordBatch| Held::of(&definition.made, batch);
+        definition.each_batch(&answer, held)
+    }
+
+    /// What is called: of a class an object, which is made when it is first needed.
+    fn function<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        if self.begun.is_none() {
+            let begin = || -> PyResult<_> {
+                let begin = py.import("sortmill._functions")?.getattr("begin")?;
+                begin.call1((&self.definition.function,))?.extract()
+            };
+            self.begun = Some(begin().map_err(|error| Failure::raised(py, 0, error))?);
+        }
+        let (function, _) = self.begun.as_ref().expect("it was just made");
+        Ok(function.bind(py).clone())
     }
 
     /// What its object makes when there are no more records; nothing if it never was called, or has no `finish`.
@@ -206,7 +247,7 @@ impl Caller {
                 let error = PyTypeError::new_err("finish of a filter answers nothing");
                 return Err(raised(error));
             }
-            Kind::Map | Kind::FlatMap => definition.push_all(&answer, 0, &mut made)?,
+            _ => definition.push_all(&answer, 0, &mut made)?,
         }
         Ok(made)
     }
@@ -220,26 +261,33 @@ impl Definition {
     ) -> Result<Gathered, Failure> {
         let py = function.py();
         let batch = arrow::batch_of(&self.columns, &self.schema, batch);
-        let batch = batch.map_err(|(at, cause)| {
-            Failure::plain(at, Error::new(ErrorKind::Input, DOING, cause))
-        })?;
+        let batch = batch.map_err(|(at, cause)| Failure::given(at, cause))?;
         let answer = function.call1((Batch::new(batch),));
         let answer = answer.map_err(|error| Failure::raised(py, 0, error))?;
         self.taken(&answer)
     }
 
-    /// The records of the Arrow data that a function answered.
-    fn taken(&self, answer: &Bound<'_, PyAny>) -> Result<Gathered, Failure> {
+    /// What `of` makes of each batch of the Arrow data that a function answered.
+    fn each_batch<T>(
+        &self,
+        answer: &Bound<'_, PyAny>,
+        of: impl FnMut(&RecordBatch) -> Result<T, String>,
+    ) -> Result<Vec<T>, Failure> {
         let py = answer.py();
         let batches = arrow::batches(answer).map_err(|error| Failure::raised(py, 0, error))?;
-        let wrong = |cause: String| Failure::raised(py, 0, PyTypeError::new_err(cause));
-        let gathered = |batch| arrow::gathered(&self.made, batch).map_err(wrong);
-        if let [only] = &batches[..] {
-            return gathered(only);
+        let made: Result<Vec<T>, String> = batches.iter().map(of).collect();
+        made.map_err(|cause| Failure::raised(py, 0, PyTypeError::new_err(cause)))
+    }
+
+    /// The records of the Arrow data that a function answered.
+    fn taken(&self, answer: &Bound<'_, PyAny>) -> Result<Gathered, Failure> {
+        let gathered = |batch: &RecordBatch| arrow::gathered(&self.made, batch);
+        let mut batches = self.each_batch(answer, gathered)?;
+        if batches.len() == 1 {
+            return Ok(batches.remove(0));
         }
         let mut made = Gathered::new(&self.made_kinds);
         for batch in &batches {
-            let batch = gathered(batch)?;
             for at in 0..batch.len() {
                 let pushed = batch.with(&self.made_kinds, at, |values| made.push(0, values));
                 pushed.map_err(|error| Failure::plain(0, error))?;
@@ -274,7 +322,7 @@ impl Definition {
             }
             _ if answer.is_none() => Ok(()),
             Kind::FlatMap => self.push_all(&answer, at, made),
-            Kind::Map | Kind::Batches => self.push(&answer, at, made),
+            _ => self.push(&answer, at, made),
         }
     }
 

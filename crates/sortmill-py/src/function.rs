@@ -1,66 +1,13 @@
-//! Functions of the user's of a group's records, and records as Python has them.
+//! Records as Python has them.
 //!
 //! A record comes as a dictionary. A function answers a record, as a dictionary or, of one column, the value alone; `None`
-//! is no record. Functions of groups run in this process, on an interpreter with a GIL one at a time; `batched.rs` has all
-//! others.
+//! is no record.
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use sortmill::error::{Error, ErrorKind, Result};
-use sortmill::io::sync::{Arc, lock};
-use sortmill::pipeline::{Column, MakeGroupFn, Owned, Type, Value};
-
-use crate::work::Raised;
-
-/// A function and what goes in.
-pub struct Function {
-    pub function: Py<PyAny>,
-    pub columns: Vec<Column>,
-    pub raised: Raised,
-}
-
-impl Function {
-    /// Makes one record of each group: of its first two, of that and the third, and so on.
-    pub fn reduce(self) -> MakeGroupFn {
-        let function = Arc::new(self);
-        Arc::new(move || {
-            let function = Arc::clone(&function);
-            let mut sum: Option<Py<PyAny>> = None;
-            Box::new(move |values, out| {
-                Python::attach(|py| {
-                    let failed = |error| function.failed(py, error);
-                    let Some(values) = values else {
-                        let made = sum.take().expect("a group has a record");
-                        let made = record(&function.columns, made.bind(py)).map_err(failed)?;
-                        return out(&made.iter().map(Owned::value).collect::<Vec<_>>());
-                    };
-                    let next = function.record(py, values)?;
-                    sum = Some(match sum.take() {
-                        None => next.into_any().unbind(),
-                        Some(sum) => {
-                            let made = function.function.bind(py).call1((sum, next));
-                            made.map_err(failed)?.unbind()
-                        }
-                    });
-                    Ok(())
-                })
-            })
-        })
-    }
-
-    /// The record that a function gets.
-    pub fn record<'py>(&self, py: Python<'py>, values: &[Value<'_>]) -> Result<Bound<'py, PyDict>> {
-        record_dict(py, &self.columns, values)
-    }
-
-    /// Keeps the exception, if it is the first, and tells of it.
-    pub fn failed(&self, py: Python<'_>, error: PyErr) -> Error {
-        let cause = error.to_string();
-        lock(&self.raised).get_or_insert_with(|| error.clone_ref(py));
-        Error::new(ErrorKind::Function, "calling a Python function", cause)
-    }
-}
+use sortmill::pipeline::{Column, Owned, Type, Value};
 
 const DOING: &str = "making a record of Python's";
 

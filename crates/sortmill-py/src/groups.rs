@@ -1,42 +1,53 @@
 //! A function of the user's that gets whole groups, each as an iterator of dictionaries.
 //!
-//! The engine hands records out one after the other; the function asks for one after the other. So it has a thread of its
-//! own, and the two take turns: the engine gathers records until there are enough for a handover, or no more come; then it
-//! waits while the function works through them, over the ends of groups too, until it wants more or has made enough.
+//! Records come in batches; the function asks for one after the other. So it has a thread of its own, and the two take
+//! turns: whoever has records hands them over and waits while the function works through them, over the ends of groups too,
+//! until it wants more or has made enough.
 //!
 //! ```text
-//! engine    gather ......... take what was made, gather ......... take
-//!                   \       /                           \       /
-//! function           work ..                             work ..
+//! gathers ......... takes what was made, gathers ......... takes
+//!        \         /                             \        /
+//! function work ..                                work ..
 //! ```
 //!
-//! Never more than [`HANDOVER_BYTES`] and a record lie there each way, so a group may be larger than memory, and nothing is
-//! handed over record by record.
+//! So a group may be larger than memory, and nothing is handed over record by record. Who gathers is the engine
+//! (`grouped.rs`), in this process or, for a worker process, in another one; the code here is the same in both.
+
+use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sortmill::error::{Error, ErrorKind, Result};
-use sortmill::io::sync::{Arc, Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn_owned, wait};
-use sortmill::pipeline::{Column, Event, MakeStreamFn, Sink};
+use sortmill::io::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn_owned, wait};
+use sortmill::pipeline::Column;
 
+use crate::batched::{Definition, Failure};
 use crate::errors::raised;
-use crate::function::{Function, record};
+use crate::function::{record, record_dict};
+use crate::wire::counted;
 
-/// Bytes of records that go over at once.
-const HANDOVER_BYTES: usize = 64 << 10;
+/// The function gives its turn away when it has made so many bytes.
+const MADE_BYTES: usize = 64 << 10;
 /// In front of each record.
-const RECORD: u8 = 1;
+pub const RECORD: u8 = 1;
 /// Behind the last one of a group.
-const GROUP_END: u8 = 0;
+pub const GROUP_END: u8 = 0;
 
 /// What a function is told that asks for more.
 const ENDED: &str = "the job has ended";
 
+/// What comes of calls of a function.
+type Called<T> = std::result::Result<T, Failure>;
+
+/// Whether what a function makes is not wanted any more.
+pub type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// Whose turn it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Turn {
-    Engine,
+    #[default]
+    Gather,
     Function,
     /// The function's thread has ended.
     Done,
@@ -44,40 +55,41 @@ enum Turn {
     Over,
 }
 
+/// What was made in a turn, or in several.
+#[derive(Default)]
+pub struct Turned {
+    /// Records, their values one behind the other ([`Column::put`]), and how many.
+    pub made: Vec<u8>,
+    pub count: usize,
+    /// How many records the group that is open has made so far, in turns before too.
+    pub of_open: usize,
+    /// What groups that have ended counted, a line of JSON each.
+    pub said: Vec<u8>,
+    /// The function is through with the records it has been handed.
+    pub is_through: bool,
+    /// What went wrong with it.
+    pub failure: Option<Failure>,
+}
+
 /// What lies between the two.
+#[derive(Default)]
 struct Between {
     turn: Turn,
     /// Records on their way to the function, and whether none come behind them.
     records: Vec<u8>,
     is_last: bool,
-    /// What it made, and whether it gave its turn away because it wants more records.
-    made: Vec<u8>,
-    wants_more: bool,
-    /// What went wrong with it.
-    error: Option<Error>,
+    /// What it made.
+    turned: Turned,
 }
 
 /// What both share.
+#[derive(Default)]
 struct Link {
     between: Mutex<Between>,
     changed: Condvar,
 }
 
 impl Link {
-    fn new() -> Self {
-        Self {
-            between: Mutex::new(Between {
-                turn: Turn::Engine,
-                records: Vec::new(),
-                is_last: false,
-                made: Vec::new(),
-                wants_more: false,
-                error: None,
-            }),
-            changed: Condvar::new(),
-        }
-    }
-
     /// Waits as long as it is the turn of `other`, and does `what` then.
     fn after<T>(&self, other: Turn, what: impl FnOnce(&mut Between) -> T) -> T {
         let mut between = lock(&self.between);
@@ -93,99 +105,58 @@ impl Link {
     }
 }
 
-impl Function {
-    /// Makes any number of records of each group: of its key, the columns `by`, and an iterator of its records.
-    pub fn groups(self, by: Vec<String>, made: Vec<Column>) -> MakeStreamFn {
-        let function = Arc::new(self);
-        Arc::new(move || {
-            let mut engine: Option<Engine> = None;
-            let (function, by, made) = (Arc::clone(&function), by.clone(), made.clone());
-            Box::new(move |event, out| {
-                if let (None, Event::End) = (&engine, event) {
-                    return Ok(());
-                }
-                let start = || Engine::start(&function, &by, &made);
-                engine.get_or_insert_with(start).take(event, out)
-            })
-        })
-    }
-}
-
-/// The engine's end.
-struct Engine {
+/// A function at work on groups, one after the other.
+pub struct Stream {
     link: Arc<Link>,
     thread: Option<JoinHandle<()>>,
-    records: Vec<u8>,
-    columns: Vec<Column>,
-    made: Vec<Column>,
 }
 
-impl Engine {
-    fn start(function: &Arc<Function>, by: &[String], made: &[Column]) -> Self {
-        let link = Arc::new(Link::new());
+impl Stream {
+    /// Its thread waits for the first records.
+    pub fn start(definition: &Arc<Definition>, is_over: &IsOver) -> Self {
+        let link = Arc::new(Link::default());
         let calls = Calls {
             link: Arc::clone(&link),
-            function: Arc::clone(function),
-            by: by.to_vec(),
-            made: made.to_vec(),
+            definition: Arc::clone(definition),
+            is_over: Arc::clone(is_over),
         };
         Self {
             link,
             thread: Some(spawn_owned("function", move || calls.work())),
-            records: Vec::new(),
-            columns: function.columns.clone(),
-            made: made.to_vec(),
         }
     }
 
-    fn take(&mut self, event: Event<'_>, out: Sink<'_>) -> Result<()> {
-        match event {
-            Event::Record(record) => {
-                self.records.push(RECORD);
-                for (column, value) in self.columns.iter().zip(record) {
-                    column.put(value, &mut self.records);
-                }
-            }
-            Event::GroupEnd => self.records.push(GROUP_END),
-            Event::End => return self.hand_over(true, out),
-        }
-        match self.records.len() >= HANDOVER_BYTES {
-            true => self.hand_over(false, out),
-            false => Ok(()),
-        }
-    }
-
-    /// Has the function work through what was gathered, and hands on what it makes.
-    fn hand_over(&mut self, is_last: bool, out: Sink<'_>) -> Result<()> {
+    /// Has the function work through `records`, each behind its mark, behind which none come if they are the last; until it
+    /// has made so many bytes at least, is through or has failed. What it did not come to is there the next time. Nobody who
+    /// calls this keeps the interpreter.
+    pub fn turn(&mut self, records: &mut Vec<u8>, is_last: bool, bytes_max: usize) -> Turned {
+        let mut all = Turned::default();
         loop {
             self.link.change(|between| {
-                between.records.append(&mut self.records);
+                between.records.append(records);
                 between.is_last = is_last;
-                if between.turn == Turn::Engine {
+                if between.turn == Turn::Gather {
                     between.turn = Turn::Function;
                 }
             });
-            let (made, has_enough, error) = self.link.after(Turn::Function, |between| {
-                let made = std::mem::take(&mut between.made);
-                let has_enough = between.turn == Turn::Done || between.wants_more;
-                (made, has_enough, between.error.take())
+            let turned = self.link.after(Turn::Function, |between| {
+                let is_done = between.turn == Turn::Done;
+                between.turned.is_through |= is_done;
+                std::mem::take(&mut between.turned)
             });
-            let mut rest = &made[..];
-            while !rest.is_empty() {
-                let value = |column: &Column| column.take(&mut rest);
-                let values: Option<Vec<_>> = self.made.iter().map(value).collect();
-                out(&values.expect("it was written here"))?;
-            }
-            match (error, has_enough) {
-                (Some(error), _) => return Err(error),
-                (None, true) => return Ok(()),
-                (None, false) => {}
+            all.made.extend_from_slice(&turned.made);
+            all.count += turned.count;
+            all.said.extend_from_slice(&turned.said);
+            (all.of_open, all.is_through) = (turned.of_open, turned.is_through);
+            all.failure = turned.failure;
+            if all.is_through || all.failure.is_some() || all.made.len() >= bytes_max {
+                return all;
             }
         }
     }
 }
 
-impl Drop for Engine {
+impl Drop for Stream {
     fn drop(&mut self) {
         self.link.change(|between| between.turn = Turn::Over);
         // Its end has been told in `Between`, whatever it was.
@@ -196,78 +167,88 @@ impl Drop for Engine {
 /// The function's end.
 struct Calls {
     link: Arc<Link>,
-    function: Arc<Function>,
-    by: Vec<String>,
-    made: Vec<Column>,
+    definition: Arc<Definition>,
+    is_over: IsOver,
 }
 
 /// What the function has in hand.
 struct Hand {
     link: Arc<Link>,
-    function: Arc<Function>,
+    definition: Arc<Definition>,
+    is_over: IsOver,
     records: Vec<u8>,
     at: usize,
     is_last: bool,
     /// The number of the group, and whether it has records still.
     group: u64,
     is_open: bool,
-    made: Vec<u8>,
+    turned: Turned,
     /// What is wrong with the records, not with the function.
     error: Option<Error>,
 }
 
 /// Tells, whatever happens, that the function's thread has ended.
-struct TellsEnd<'c>(&'c Link, Option<Error>);
+struct TellsEnd<'c>(&'c Link, Option<Failure>);
 
 impl Drop for TellsEnd<'_> {
     fn drop(&mut self) {
-        let error = self.1.take();
+        let failure = self.1.take();
         self.0.change(|between| {
-            between.error = error;
+            between.turned.failure = failure;
             between.turn = Turn::Done;
         });
     }
 }
 
 impl Calls {
-    /// All groups of a partition, one after the other.
+    /// All groups, one after the other.
     fn work(&self) {
         let cause = "its thread ended before its work";
         let doing = "calling a Python function";
         let unfinished = Error::new(ErrorKind::Function, doing, cause);
-        let mut end = TellsEnd(&self.link, Some(unfinished));
+        let mut end = TellsEnd(&self.link, Some(Failure::plain(0, unfinished)));
         // The first records come before the interpreter is needed.
-        self.link.after(Turn::Engine, |_| ());
+        self.link.after(Turn::Gather, |_| ());
         end.1 = Python::attach(|py| self.all(py)).err();
     }
 
-    fn all(&self, py: Python<'_>) -> Result<()> {
+    fn all(&self, py: Python<'_>) -> Called<()> {
         let hand = Arc::new(Mutex::new(Hand {
             link: Arc::clone(&self.link),
-            function: Arc::clone(&self.function),
+            definition: Arc::clone(&self.definition),
+            is_over: Arc::clone(&self.is_over),
             records: Vec::new(),
             at: 0,
             is_last: false,
             group: 0,
             is_open: false,
-            made: Vec::new(),
+            turned: Turned::default(),
             error: None,
         }));
-        let failed = |error| self.function.failed(py, error);
+        let failed = |error| Failure::raised(py, 0, error);
         alone(&hand).map_err(failed)?.refill();
         loop {
             let begun = alone(&hand).map_err(failed)?.begin(py)?;
             let Some(first) = begun else {
-                let made = std::mem::take(&mut alone(&hand).map_err(failed)?.made);
-                self.link.change(|between| between.made = made);
+                let turned = std::mem::take(&mut alone(&hand).map_err(failed)?.turned);
+                self.link.change(|between| between.turned = turned);
                 return Ok(());
             };
             let called = self.group(py, &hand, &first);
             let mut hand = alone(&hand).map_err(failed)?;
             if let Err(error) = called {
-                return Err(hand.error.take().unwrap_or_else(|| failed(error)));
+                return Err(match hand.error.take() {
+                    Some(error) => Failure::plain(0, error),
+                    None => failed(error),
+                });
             }
-            hand.pass_rest(py)?;
+            hand.pass_rest(py).map_err(failed)?;
+            hand.turned.of_open = 0;
+            let said = counted(py).map_err(failed)?;
+            if !said.is_empty() {
+                hand.turned.said.extend_from_slice(&said);
+                hand.turned.said.push(b'\n');
+            }
         }
     }
 
@@ -278,7 +259,8 @@ impl Calls {
         hand: &Arc<Mutex<Hand>>,
         first: &Bound<'_, PyDict>,
     ) -> PyResult<()> {
-        let values: Vec<Bound<'_, PyAny>> = self
+        let definition = &*self.definition;
+        let values: Vec<Bound<'_, PyAny>> = definition
             .by
             .iter()
             .map(|name| first.as_any().get_item(name))
@@ -291,18 +273,21 @@ impl Calls {
             hand: Arc::clone(hand),
             group: alone(hand)?.group,
         };
-        let answer = self.function.function.bind(py).call1((key, records))?;
+        let answer = definition.function.bind(py).call1((key, records))?;
         if answer.is_none() {
             return Ok(());
         }
         for one in answer.try_iter()? {
-            let values = record(&self.made, &one?)?;
+            let values = record(&definition.made, &one?)?;
             let mut hand = alone(hand)?;
-            let made = &mut hand.made;
-            for (column, value) in self.made.iter().zip(&values) {
+            let turned = &mut hand.turned;
+            let made = &mut turned.made;
+            for (column, value) in definition.made.iter().zip(&values) {
                 column.put(&value.value(), made);
             }
-            if made.len() >= HANDOVER_BYTES {
+            turned.count += 1;
+            turned.of_open += 1;
+            if turned.made.len() >= MADE_BYTES {
                 hand.exchange(py, false)?;
             }
         }
@@ -320,16 +305,18 @@ fn alone(hand: &Mutex<Hand>) -> PyResult<MutexGuard<'_, Hand>> {
 impl Hand {
     /// Hands over what was made and gives the turn away; has new records when it comes back, if it `wants_more`.
     fn exchange(&mut self, py: Python<'_>, wants_more: bool) -> PyResult<()> {
-        let (link, made) = (Arc::clone(&self.link), std::mem::take(&mut self.made));
+        let of_open = self.turned.of_open;
+        let (link, mut turned) = (Arc::clone(&self.link), std::mem::take(&mut self.turned));
+        self.turned.of_open = of_open;
+        turned.is_through = wants_more;
         let is_over = py.detach(|| {
             link.change(|between| {
-                between.made = made;
-                between.wants_more = wants_more;
+                between.turned = turned;
                 if between.turn == Turn::Function {
-                    between.turn = Turn::Engine;
+                    between.turn = Turn::Gather;
                 }
             });
-            link.after(Turn::Engine, |between| between.turn == Turn::Over)
+            link.after(Turn::Gather, |between| between.turn == Turn::Over)
         });
         if is_over {
             return Err(PyRuntimeError::new_err(ENDED));
@@ -354,7 +341,7 @@ impl Hand {
     /// The mark that comes next. `None` behind the last group.
     fn mark(&mut self, py: Python<'_>) -> PyResult<Option<u8>> {
         // A signal has come, or another function has failed: however much lies here, nobody wants it any more.
-        if lock(&self.function.raised).is_some() {
+        if (self.is_over)() {
             return Err(PyRuntimeError::new_err(ENDED));
         }
         while self.at == self.records.len() {
@@ -367,17 +354,17 @@ impl Hand {
     }
 
     /// Begins the next group, if there is one: its first record, which is still to come.
-    fn begin<'py>(&mut self, py: Python<'py>) -> Result<Option<Bound<'py, PyDict>>> {
-        let mark = self
-            .mark(py)
-            .map_err(|error| self.function.failed(py, error))?;
+    fn begin<'py>(&mut self, py: Python<'py>) -> Called<Option<Bound<'py, PyDict>>> {
+        let mark = self.mark(py);
+        let mark = mark.map_err(|error| Failure::raised(py, 0, error))?;
         if mark.is_none() {
             return Ok(None);
         }
         self.group += 1;
         self.is_open = true;
         let at = self.at;
-        let first = self.record(py)?;
+        let first = self.record(py);
+        let first = first.map_err(|error| Failure::plain(0, error))?;
         self.at = at;
         Ok(Some(first))
     }
@@ -386,10 +373,9 @@ impl Hand {
     fn record<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let mut rest = &self.records[self.at + 1..];
         let read = |column: &Column| column.take(&mut rest);
-        let values: Option<Vec<_>> = self.function.columns.iter().map(read).collect();
-        let dict = self
-            .function
-            .record(py, &values.expect("it was written here"))?;
+        let columns = &self.definition.columns;
+        let values: Option<Vec<_>> = columns.iter().map(read).collect();
+        let dict = record_dict(py, columns, &values.expect("they were written so"))?;
         self.at = self.records.len() - rest.len();
         Ok(dict)
     }
@@ -412,15 +398,12 @@ impl Hand {
     }
 
     /// Passes by the records of the group that the function did not ask for.
-    fn pass_rest(&mut self, py: Python<'_>) -> Result<()> {
+    fn pass_rest(&mut self, py: Python<'_>) -> PyResult<()> {
         while self.is_open {
-            let mark = self
-                .mark(py)
-                .map_err(|error| self.function.failed(py, error))?;
-            if mark == Some(RECORD) {
+            if self.mark(py)? == Some(RECORD) {
                 let mut rest = &self.records[self.at + 1..];
-                for column in &self.function.columns {
-                    column.take(&mut rest).expect("it was written here");
+                for column in &self.definition.columns {
+                    column.take(&mut rest).expect("they were written so");
                 }
                 self.at = self.records.len() - rest.len();
             } else {

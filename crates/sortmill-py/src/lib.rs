@@ -2,20 +2,24 @@
 //!
 //! In come plain values, out go plain values, tables and exceptions. Nothing is computed here. While the engine works, the
 //! interpreter is free, and signals are looked for many times a second (`work.rs`). Functions of the user's get batches
-//! (`batched.rs`, as Arrow's columns by `arrow.rs`), in this process or in a pool of others (`pool.rs`, which speaks by
-//! `wire.rs` with `serve.rs`); those of groups, records (`function.rs`, `groups.rs`).
+//! (`batched.rs`, as Arrow's columns by `arrow.rs`), and those of groups an iterator of records (`grouped.rs`, `groups.rs`), in
+//! this process or in a pool of others (`pool.rs`, which speaks by `wire.rs` with `serve.rs`).
 
 mod arrow;
 mod batched;
+mod columns;
 mod errors;
 mod function;
+mod grouped;
 mod groups;
 mod inputs;
 mod pool;
+mod pooled;
 mod rows;
 mod running;
 mod runs;
 mod serve;
+mod server;
 mod streams;
 mod table;
 mod wire;

@@ -71,16 +71,16 @@ impl Running {
         tally.busy_ns += busy_ns;
     }
 
-    /// Adds what functions counted, as JSON, to the sums.
+    /// Adds what functions counted, as lines of JSON, to the sums.
     pub fn count(&self, said: &[u8]) {
-        if said.is_empty() {
-            return;
-        }
-        let said: BTreeMap<String, i64> = serde_json::from_slice(said).unwrap_or_default();
-        let mut counts = lock(&self.counts);
-        for (name, count) in said {
-            let sum = counts.entry(name).or_default();
-            *sum = sum.saturating_add(count);
+        let lines = said.split(|&byte| byte == b'\n');
+        for line in lines.filter(|line| !line.is_empty()) {
+            let said: BTreeMap<String, i64> = serde_json::from_slice(line).unwrap_or_default();
+            let mut counts = lock(&self.counts);
+            for (name, count) in said {
+                let sum = counts.entry(name).or_default();
+                *sum = sum.saturating_add(count);
+            }
         }
     }
 

@@ -56,7 +56,7 @@ pub struct Calls {
     /// Those of records or batches, in front of the first verb that brings records together and behind it.
     pub in_front: bool,
     pub behind: bool,
-    /// Those of groups, which run in this process.
+    /// Those of groups.
     pub of_groups: bool,
     /// There is such a verb already.
     pub is_behind: bool,
@@ -76,7 +76,7 @@ impl Runs {
         match (self.functions.is_empty(), asked.processes) {
             (true, _) => 0,
             (false, Some(count)) => count,
-            (false, None) if self.calls.in_front => threads(),
+            (false, None) if self.calls.in_front || self.calls.of_groups => threads(),
             (false, None) => 0,
         }
     }
@@ -125,7 +125,7 @@ impl Runs {
             }
             let settings = Settings {
                 // On the one interpreter of this process functions gain nothing from threads.
-                reduces_in_turn: self.calls.of_groups || self.calls.behind && pool.is_none(),
+                reduces_in_turn: (self.calls.of_groups || self.calls.behind) && pool.is_none(),
                 watched: asked.progress.is_some().then(|| Arc::clone(&watched)),
                 ..asked.settings()
             };

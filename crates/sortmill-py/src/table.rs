@@ -6,7 +6,9 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use sortmill::io::codec::CODECS;
 use sortmill::io::sync::Arc;
+use sortmill::job::Compress;
 use sortmill::pipeline::{
     self, Aggregate, BatchFn, Column, Command, Form, Groups, MakeBatchFn, Order, Owned, Parts,
     Pipeline, Type, Value,
@@ -14,27 +16,30 @@ use sortmill::pipeline::{
 
 use crate::batched::{Definition, Here, Kind};
 use crate::errors::raised;
-use crate::function::{Function, record_dict};
+use crate::function::record_dict;
+use crate::grouped::groups;
 use crate::host;
-use crate::pool::Pooled;
+use crate::pooled::Pooled;
 use crate::rows::RowReader;
 use crate::running::Running;
 use crate::runs::{Asked, Calls, Runs, Told};
 use crate::streams::Rows;
-use crate::work::{Raised, work};
+use crate::work::work;
 
 /// A table that is still to be made.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Table {
     table: pipeline::Table,
     running: Arc<Running>,
-    /// The functions of Python's on the way to it, but those of groups.
+    /// The functions of Python's on the way to it.
     functions: Vec<Arc<Definition>>,
     calls: Calls,
 }
 
 type Names = Vec<String>;
 
+/// How an output is written: how many files, whether something may have its name, how it is compressed, by what level.
+type How = (Option<u64>, bool, Option<String>, Option<u32>);
 /// By which columns groups are made, and whether they come in the order of these.
 type By = (Names, bool);
 
@@ -167,17 +172,6 @@ impl Table {
     fn groups(&self, (by, is_sorted): &By) -> sortmill::error::Result<Groups> {
         let groups = self.table.group_by(&strs(by))?;
         Ok(if *is_sorted { groups.sorted() } else { groups })
-    }
-
-    fn function(&self, function: Py<PyAny>) -> (Vec<&str>, Function) {
-        let columns = self.table.columns();
-        let names = columns.iter().map(|column| &*column.name).collect();
-        let function = Function {
-            function,
-            columns: columns.to_vec(),
-            raised: Raised::clone(&self.running.raised),
-        };
-        (names, function)
     }
 }
 
@@ -353,30 +347,33 @@ impl Table {
         self.next(py, made).map(Self::brought)
     }
 
-    /// A record for each group, which a function makes of two.
-    fn reduce(&self, py: Python<'_>, by: By, function: Py<PyAny>) -> PyResult<Self> {
-        let (_, function) = self.function(function);
-        let columns = self.table.columns().to_vec();
-        let groups = self.groups(&by);
-        let reduced = groups.and_then(|groups| groups.apply(columns, function.reduce()));
-        self.next(py, reduced).map(Self::grouped)
-    }
-
-    /// What a function makes of each group, whose records come in the order of `order`.
+    /// What a function makes of each group, whose records come in the order of `order`; the same columns if none are said. It
+    /// is a `reduce` or an `apply`; whether it is pure, and for how many seconds it may work on a batch.
     fn apply(
         &self,
         py: Python<'_>,
         by: By,
         order: Vec<Ordered>,
-        function: Py<PyAny>,
-        made: Vec<(String, String)>,
+        what: (String, Py<PyAny>),
+        made: Option<Vec<(String, String)>>,
+        how: (bool, Option<f64>),
     ) -> PyResult<Self> {
-        let (_, function) = self.function(function);
-        let made = columns(made)?;
+        let ((kind, function), (pure, timeout_s)) = (what, how);
+        let kind = Kind::of(&kind).filter(|kind| kind.is_of_groups());
+        let kind = kind.ok_or_else(|| PyValueError::new_err("it is no verb of groups"))?;
+        let of = self.table.columns().to_vec();
+        let made = made.map_or_else(|| Ok(of.clone()), columns)?;
+        let mut definition = Definition::new(py, kind, function, of, made.clone())?;
+        definition.is_pure = pure;
+        definition.timeout = timeout_s.map(Duration::from_secs_f64);
+        definition.by.clone_from(&by.0);
+        let definition = Arc::new(definition);
+        let function = groups(&definition, self.functions.len(), &self.running);
         let groups = self.groups(&by);
-        let function = function.groups(by.0, made.clone());
         let applied = groups.and_then(|groups| groups.stream_by(&orders(&order), made, function));
-        self.next(py, applied).map(Self::grouped)
+        let mut table = self.next(py, applied)?.grouped();
+        table.functions.push(definition);
+        Ok(table)
     }
 
     /// All columns in order of a group's times, and the number of the session.
@@ -449,14 +446,7 @@ impl Table {
     }
 
     /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl` or `kv`.
-    fn write(
-        &self,
-        py: Python<'_>,
-        path: PathBuf,
-        form: &str,
-        files: Option<u64>,
-        only_new: bool,
-    ) -> PyResult<Job> {
+    fn write(&self, py: Python<'_>, path: PathBuf, form: &str, how: How) -> PyResult<Job> {
         let form = match form {
             "text" => Form::Text,
             "csv" => Form::Csv { header: true },
@@ -465,7 +455,7 @@ impl Table {
             "kv" => Form::Kv,
             _ => return Err(PyValueError::new_err(format!("there is no form {form:?}"))),
         };
-        self.written(py, path, form, (files, only_new))
+        self.written(py, path, form, how)
     }
 
     /// The first records, if no job is needed to know them.
@@ -513,12 +503,22 @@ impl Table {
         path: PathBuf,
         record_bytes: u32,
         key: (u32, u32),
-        files: Option<u64>,
-        only_new: bool,
+        how: How,
     ) -> PyResult<Job> {
         let form = Form::Fixed { record_bytes, key };
-        self.written(py, path, form, (files, only_new))
+        self.written(py, path, form, how)
     }
+}
+
+/// How the codec `name` compresses, or `none`.
+fn compress(name: &str, level: Option<u32>) -> PyResult<Option<Compress>> {
+    if name == "none" {
+        return Ok(None);
+    }
+    let codec = CODECS.into_iter().find(|codec| codec.name() == name);
+    let unknown = || PyValueError::new_err(format!("there is no compression {name:?}"));
+    let codec = codec.ok_or_else(unknown)?;
+    Ok(Some(Compress { codec, level }))
 }
 
 impl Table {
@@ -527,9 +527,13 @@ impl Table {
         py: Python<'_>,
         path: PathBuf,
         form: Form,
-        (files, only_new): (Option<u64>, bool),
+        (files, only_new, compression, level): How,
     ) -> PyResult<Job> {
         let mut pipeline = self.table.write(path, form);
+        if let Some(name) = compression {
+            let compress = compress(&name, level)?;
+            pipeline = pipeline.map(|pipeline| pipeline.compressed(compress));
+        }
         if let Some(count) = files {
             pipeline = pipeline.and_then(|pipeline| pipeline.in_files(count));
         }

@@ -5,13 +5,16 @@
 //! answer   is_failure  has_more  at  count  bytes  said_bytes  busy_ns
 //! ```
 //!
-//! One speaks, then the other; the shared memory holds what the last one said: `count` records in `bytes` bytes
-//! (`Gathered::write`), and behind them `said_bytes` bytes of counters, as JSON. A failure's bytes are pickled.
+//! A process first says who it is, then reads a length and that many bytes, the functions, and says that it has them. Then
+//! one speaks, then the other; what is given lies in one shared memory, what is made in another: `count` records in `bytes`
+//! bytes (`sortmill::pipeline::Laid`), and behind what is made `said_bytes` bytes of counters, as JSON. A failure's bytes are
+//! pickled.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use pyo3::prelude::*;
+use sortmill::error::{Error, ErrorKind};
 use sortmill::pipeline::BATCH_BYTES;
 
 /// Records come back in pieces of about so many bytes.
@@ -26,11 +29,22 @@ pub enum Ask {
     More,
     /// What an instance makes when there are no more records.
     Finish,
+    /// Go on with the records of groups in memory.
+    Groups,
+    /// The same, and none come behind them.
+    LastGroups,
     /// End.
     Quit,
 }
 
-const ASKS: [Ask; 4] = [Ask::Call, Ask::More, Ask::Finish, Ask::Quit];
+const ASKS: [Ask; 6] = [
+    Ask::Call,
+    Ask::More,
+    Ask::Finish,
+    Ask::Groups,
+    Ask::LastGroups,
+    Ask::Quit,
+];
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +63,7 @@ pub struct Request {
 pub struct Answer {
     pub is_failure: bool,
     pub has_more: bool,
-    /// Which record a failure is about.
+    /// Which record a failure is about; of groups how many records the one that is open has made so far.
     pub at: usize,
     pub count: usize,
     pub bytes: usize,
@@ -62,6 +76,18 @@ const REQUEST_BYTES: usize = 6 * 8;
 pub const ANSWER_BYTES: usize = 7 * 8;
 
 impl Request {
+    /// One about nothing yet.
+    pub fn new(ask: Ask) -> Self {
+        Self {
+            ask,
+            function: 0,
+            instance: 0,
+            is_sample: false,
+            count: 0,
+            bytes: 0,
+        }
+    }
+
     pub fn send(&self, to: &mut UnixStream) -> std::io::Result<()> {
         let ask = ASKS.iter().position(|&ask| ask == self.ask);
         let words = [
@@ -96,6 +122,16 @@ impl Request {
 }
 
 impl Answer {
+    /// What a process says first of all: its number, and whether it was forked. That of its server that it could not be is
+    /// a failure, with the system's error as a number.
+    pub fn hello(is_forked: bool) -> Self {
+        Self {
+            at: std::process::id() as usize,
+            count: usize::from(is_forked),
+            ..Self::default()
+        }
+    }
+
     pub fn send(&self, to: &mut UnixStream) -> std::io::Result<()> {
         let words = [
             u64::from(self.is_failure),
@@ -128,6 +164,12 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     eight
         .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
         .collect()
+}
+
+/// The error of an answer that is none.
+pub fn no_batch() -> Error {
+    let cause = "a worker process answered what is no batch";
+    Error::new(ErrorKind::Corrupt, "asking a worker process", cause)
 }
 
 /// What a function counted since this was last asked, in this thread, as JSON; empty if nothing.

@@ -46,6 +46,9 @@ pub struct Manifest {
     /// format and key means nothing then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
+    /// By what each part is compressed, by itself, if they are: `zstd` and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codec: Option<String>,
     /// Bytes in front of the records of each part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub heading_bytes: u64,
@@ -68,6 +71,9 @@ pub struct Part {
     pub name: String,
     /// Count, bytes and keyed sum of its records.
     pub fingerprint: Fingerprint,
+    /// Bytes of the file, of one that is compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
     /// The key from which on records would come here, those of the next part's excepted; the first part's is
     /// empty, and of parts that nothing can come to there is none. Keys are bytes whose plain comparison is the
     /// order asked for.
@@ -103,6 +109,9 @@ impl Manifest {
             columns: job.columns.clone(),
             unique: job.is_unique(),
             made: job.reduce_makes_bytes.is_some(),
+            codec: job
+                .compress
+                .map(|compress| compress.codec.name().to_owned()),
             heading_bytes: job.reduce_makes_bytes.as_ref().map_or(0, Vec::len) as u64,
             name,
             fingerprint_key,
@@ -192,6 +201,13 @@ impl Manifest {
         let lines = self.line_order.as_ref();
         let order = order_of(self.format, &self.keys, lines, self.columns.as_ref())?;
         Ok(order.with_unique(self.unique))
+    }
+
+    /// Bytes of the file that holds `part`.
+    #[must_use]
+    pub fn file_bytes(&self, part: &Part) -> u64 {
+        let plain = self.heading_bytes + part.fingerprint.bytes;
+        part.stored_bytes.unwrap_or(plain)
     }
 
     /// The keys at which its parts are cut, as [`crate::parts::Cuts::Keys`] has them.

@@ -181,6 +181,7 @@ fn to_sink(state: &mut State, order: &Order, way: Way, watch: &mut Watch) -> u64
             pool: &state.pool,
             blocks: &state.blocks,
             seams: &seams,
+            ends_exactly: false,
             stage: Stage::Reduce,
             total: Some(load.bytes),
             stop: &state.stop,

@@ -11,7 +11,7 @@
 
 use sortmill_io::sync::Arc;
 
-use super::column::{Column, Type, Value, row, take};
+use super::column::{Column, Type, Value, row};
 use super::verbs::{Sink, check_values};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -303,74 +303,6 @@ impl Gathered {
         }
         least
     }
-
-    /// Appends the records `range` as bytes, little-endian: places, 4 bytes each, then each column: of bytes lengths
-    /// (where values end, 4 bytes each, from 0) and all values, of numbers 8 bytes each, of bools one; behind each column a
-    /// byte, 1 if values of it are missing, and then [`Present`].
-    pub fn write(&self, range: std::ops::Range<usize>, to: &mut Vec<u8>) {
-        let places = self.places[range.clone()].iter();
-        to.extend(places.flat_map(|place| place.to_le_bytes()));
-        for (column, present) in self.columns.iter().zip(&self.present) {
-            match column {
-                Gather::Bytes { ends, bytes } => {
-                    let first = ends[range.start];
-                    let those = &ends[range.start..=range.end];
-                    to.extend(those.iter().flat_map(|end| (end - first).to_le_bytes()));
-                    to.extend_from_slice(&bytes[first as usize..ends[range.end] as usize]);
-                }
-                Gather::Words(words) => {
-                    to.extend(
-                        words[range.clone()]
-                            .iter()
-                            .flat_map(|word| word.to_le_bytes()),
-                    );
-                }
-                Gather::Bools(bools) => to.extend_from_slice(&bools[range.clone()]),
-            }
-            to.push(u8::from(present.is_some()));
-            if let Some(present) = present {
-                to.extend_from_slice(&present[range.clone()]);
-            }
-        }
-    }
-
-    /// Reads `count` records that [`Gathered::write`] wrote in place of all that are here; `None` if they are none.
-    #[must_use]
-    pub fn read(&mut self, count: usize, mut from: &[u8]) -> Option<()> {
-        self.clear();
-        let from = &mut from;
-        let places = take(from, count.checked_mul(4)?)?.chunks_exact(4);
-        self.places.extend(places.map(number));
-        for (column, present) in self.columns.iter_mut().zip(&mut self.present) {
-            match column {
-                Gather::Bytes { ends, bytes } => {
-                    let lengths = take(from, (count + 1).checked_mul(4)?)?.chunks_exact(4);
-                    ends.clear();
-                    ends.extend(lengths.map(|bytes| number(bytes) as i32));
-                    let are_right = ends[0] == 0 && ends.is_sorted();
-                    are_right.then_some(())?;
-                    bytes.extend_from_slice(take(from, ends[count] as usize)?);
-                }
-                Gather::Words(words) => {
-                    let eight = take(from, count.checked_mul(8)?)?.chunks_exact(8);
-                    words.extend(
-                        eight.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight"))),
-                    );
-                }
-                Gather::Bools(bools) => bools.extend_from_slice(take(from, count)?),
-            }
-            match take(from, 1)?[0] {
-                0 => {}
-                1 => *present = Some(take(from, count)?.to_vec()),
-                _ => return None,
-            }
-        }
-        from.is_empty().then_some(())
-    }
-}
-
-fn number(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes(bytes.try_into().expect("four bytes"))
 }
 
 /// What was wrong with a batch: the number of the record it is about, and why.
@@ -584,35 +516,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
-        check_written(&gathered());
+    fn some_values_are_missing() {
         // None of the first column, all of the last.
         let some = lacking(|number, at| number % 5 < at && at > 0 || at == 3);
         assert!(some.present()[0].is_none());
         assert_eq!(some.present()[3], Some(vec![0; 10]));
         let first = some.with(&KINDS, 5, |values| Ok(format!("{values:?}")));
         assert!(first.unwrap().ends_with("Null, Null, Null]"));
-        check_written(&some);
         assert_eq!(some.bytes(), gathered().bytes() + 30);
-    }
-
-    fn check_written(all: &Gathered) {
-        for range in [0..10, 3..7, 9..10, 4..4] {
-            let mut bytes = Vec::new();
-            all.write(range.clone(), &mut bytes);
-            let mut back = Gathered::new(&KINDS);
-            back.read(range.len(), &bytes).unwrap();
-            assert_eq!(back.len(), range.len());
-            for (at, number) in range.clone().enumerate() {
-                assert_eq!(back.place(at), all.place(number));
-                let wanted = all.with(&KINDS, number, |values| Ok(format!("{values:?}")));
-                let found = back.with(&KINDS, at, |values| Ok(format!("{values:?}")));
-                assert_eq!(found.unwrap(), wanted.unwrap());
-            }
-            assert!(back.read(range.len() + 1, &bytes).is_none());
-            bytes.push(0);
-            assert!(back.read(range.len(), &bytes).is_none());
-        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod go;
 mod groups;
 mod held;
 mod key;
+mod laid;
 mod order;
 mod paths;
 mod patterns;
@@ -72,6 +73,7 @@ pub use gather::{
 pub use go::{PhaseReport, PipelineReport};
 pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};
 pub use held::read_row;
+pub use laid::{Laid, LaidColumn, Laying};
 pub use order::{By, Order};
 pub use paths::expand;
 pub use patterns::{Matches, matches};

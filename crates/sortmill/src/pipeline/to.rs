@@ -19,6 +19,8 @@ pub(super) struct To {
     pub form: Form,
     /// How many files in a folder; `None` is one file, and no folder.
     files: Option<u64>,
+    /// How it is compressed, if that was said.
+    compress: Option<Option<Compress>>,
     /// What is there may not be replaced.
     is_new: bool,
 }
@@ -26,8 +28,9 @@ pub(super) struct To {
 impl Pipeline {
     /// The same in `count` files of a folder that has the path said, `part-00000.csv` and so on, and a manifest: in the order
     /// of the table, each with as many records as any other or one more. Names begin all of them, if they begin one. The
-    /// folder appears whole or not at all; if it is there, it is empty or what an earlier run made. Such files are not
-    /// compressed. If the last verb leaves out records or makes others, one phase more counts them.
+    /// folder appears whole or not at all; if it is there, it is empty or what an earlier run made. Such files are compressed, each
+    /// by itself, if [`Pipeline::compressed`] says so. If the last verb leaves out records or makes others, one phase more counts
+    /// them.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for no files, or more than 100,000.
@@ -38,6 +41,14 @@ impl Pipeline {
         }
         self.to.files = Some(count);
         Ok(self)
+    }
+
+    /// The same, compressed so whatever the end of its name says, or not at all. Files of a folder have the end that says how
+    /// in their names.
+    #[must_use]
+    pub fn compressed(mut self, compress: Option<Compress>) -> Self {
+        self.to.compress = Some(compress);
+        self
     }
 
     /// The same, refused where something has the output's name already. Without this that is replaced once the output is
@@ -64,6 +75,7 @@ impl To {
             path,
             form,
             files: None,
+            compress: None,
             is_new: false,
         }
     }
@@ -76,9 +88,11 @@ impl To {
     /// What is written where, in words.
     pub fn words(&self) -> String {
         let (form, path) = (self.form.name(), self.path.display());
+        let packed = self.compress();
+        let packed = packed.map_or_else(String::new, |how| format!(", by {}", how.codec.name()));
         match self.files {
-            None => format!("{form} to {path}"),
-            Some(count) => format!("{form} to {count} files of equal counts in {path}"),
+            None => format!("{form} to {path}{packed}"),
+            Some(count) => format!("{form} to {count} files of equal counts in {path}{packed}"),
         }
     }
 
@@ -101,7 +115,10 @@ impl To {
         let Some(count) = self.files else {
             return Output::Path(self.path.clone());
         };
-        let name = format!("part-{{:05}}.{}", self.form.extension());
+        let mut name = format!("part-{{:05}}.{}", self.form.extension());
+        if let Some(Compress { codec, .. }) = self.compress() {
+            name += &format!(".{}", codec.extension());
+        }
         Output::Parts(Parts {
             folder: self.path.clone(),
             cut: PartCut::Count(count),
@@ -110,9 +127,11 @@ impl To {
         })
     }
 
-    /// How it is compressed: as the end of its name says.
+    /// How it is compressed: as was said, or else, of one file, as the end of its name says.
     pub fn compress(&self) -> Option<Compress> {
-        let codec = Codec::of_name(&self.path).filter(|_| self.files.is_none());
-        codec.map(|codec| Compress { codec, level: None })
+        self.compress.unwrap_or_else(|| {
+            let codec = Codec::of_name(&self.path).filter(|_| self.files.is_none());
+            codec.map(|codec| Compress { codec, level: None })
+        })
     }
 }

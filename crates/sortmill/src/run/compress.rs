@@ -9,6 +9,9 @@
 //! depend neither on memory nor on threads. Frames have a pool of their own: were they the writer's buffers, threads
 //! that have something to write could wait for those that wait for them. Whoever has compressed a frame waits until
 //! all before it have been put into the writer's buffers, so nothing lies in a list.
+//!
+//! Each of several files is compressed by itself: a frame is of one of them, and each has one at least, so that programs
+//! take it.
 
 use sortmill_io::Pool;
 use sortmill_io::codec::{Codec, Encoder, bound_bytes};
@@ -63,7 +66,9 @@ pub fn check(job: &Job, output: &Where) -> Result<()> {
         return refuse("--on writes its output as it is".to_owned());
     }
     match output {
-        Where::Parts(_) => refuse("the files of --parts are written as they are".to_owned()),
+        Where::Parts(_) if job.reduce_makes_bytes.is_none() => {
+            refuse("the files of --parts are written as they are".to_owned())
+        }
         _ => Ok(()),
     }
 }
@@ -76,9 +81,42 @@ pub struct Frames {
     pool: Pool,
     /// Frames in their order.
     pub queue: Queue<OutBlock>,
-    /// Locked while a frame is taken, so that the next one is taken next.
-    taking: Mutex<()>,
+    /// How many have been taken. Locked while one is, so that the next one is taken next.
+    taken: Mutex<usize>,
     turns: Places,
+}
+
+/// Where frames go once they are compressed.
+#[derive(Default)]
+pub struct Packed<'a> {
+    sink: Option<Sink<'a>>,
+    /// Bytes of each file that has ended, where there are several.
+    files: Vec<u64>,
+}
+
+impl<'a> Packed<'a> {
+    /// Takes a frame of file `part`.
+    fn put(
+        &mut self,
+        output: &'a Output<'a>,
+        part: u64,
+        bytes: &[u8],
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        let sink = self.sink.get_or_insert_with(|| Sink::new(output, 0));
+        while sink.part() < part {
+            self.files.push(sink.part_bytes());
+            sink.end_part(meter)?;
+            sink.next_part();
+        }
+        sink.put_part(bytes, meter)
+    }
+}
+
+/// Bytes of the compressed output, and of each of its files if there are several.
+pub struct PackedBytes {
+    pub all: u64,
+    pub files: Vec<u64>,
 }
 
 impl Frames {
@@ -100,7 +138,7 @@ impl Frames {
             level: encoders.level,
             frame_bytes: encoders.frame_bytes,
             queue: Queue::new(count),
-            taking: Mutex::new(()),
+            taken: Mutex::new(0),
             turns: Places::new(0, 0, Vec::new()),
             pool,
         };
@@ -124,6 +162,7 @@ impl Frames {
             blocks: &self.queue,
             seams: behind.seams,
             total: None,
+            ends_exactly: true,
             stage: Stage::Reduce,
             stop: behind.stop,
         }
@@ -133,28 +172,31 @@ impl Frames {
     pub fn compress<'a>(
         &self,
         output: &'a Output<'a>,
-        sink: &Mutex<Option<Sink<'a>>>,
+        packed: &Mutex<Packed<'a>>,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let mut encoder = Encoder::new(self.codec, self.level, self.frame_bytes).map_err(wrong)?;
         let mut out = Vec::with_capacity(bound_bytes(self.frame_bytes));
         loop {
             meter.lap(Stage::Compress, State::Work);
-            let frame = {
-                let _taking = lock(&self.taking);
-                self.queue.pop()
+            let (frame, turn) = {
+                let mut taken = lock(&self.taken);
+                let frame = self.queue.pop();
+                let turn = *taken;
+                *taken += usize::from(frame.is_some());
+                (frame, turn)
             };
             meter.lap(Stage::Compress, State::Input);
             let Some(frame) = frame else {
                 return output.stop.check();
             };
-            let turn = (frame.offset / self.frame_bytes as u64) as usize;
             encoder
                 .encode(&frame.buffer[frame.range.clone()], &mut out)
                 .map_err(wrong)?;
             let totals = meter.stage(Stage::Compress);
             totals.bytes_in += frame.range.len() as u64;
             totals.bytes_out += out.len() as u64;
+            let part = frame.part;
             drop(frame);
             meter.lap(Stage::Compress, State::Work);
             let its_turn = self.turns.wait_turn(turn);
@@ -162,43 +204,42 @@ impl Frames {
             if !its_turn {
                 return Err(output.stop.error());
             }
-            put(output, sink, &out, meter)?;
+            lock(packed).put(output, part, &out, meter)?;
             self.turns.end_turn();
         }
     }
 
-    /// All frames have been compressed: sends what is left, padded to whole blocks if the output is a file. Answers the
-    /// bytes of the compressed output. Of an output without a record that is one empty frame, as programs want it.
+    /// All frames have been compressed: sends what is left, padded to whole blocks if the output is a file, or several files.
+    /// Answers the bytes of the compressed output. Of an output without a record that is one empty frame, as programs want it.
     pub fn finish<'a>(
         &self,
         output: &'a Output<'a>,
-        sink: &Mutex<Option<Sink<'a>>>,
-        padded: bool,
+        packed: &Mutex<Packed<'a>>,
+        (is_file, is_several): (bool, bool),
         meter: &mut Meter<'_>,
-    ) -> Result<u64> {
-        if lock(sink).is_none() {
+    ) -> Result<PackedBytes> {
+        let Packed { sink, mut files } = std::mem::take(&mut *lock(packed));
+        let mut rest = Packed {
+            sink,
+            files: Vec::new(),
+        };
+        if rest.sink.is_none() {
             let mut out = Vec::new();
             let mut encoder =
                 Encoder::new(self.codec, self.level, self.frame_bytes).map_err(wrong)?;
             encoder.encode(&[], &mut out).map_err(wrong)?;
-            put(output, sink, &out, meter)?;
+            rest.put(output, 0, &out, meter)?;
         }
-        let sink = lock(sink).take().expect("something was put");
-        let bytes = sink.bytes;
-        sink.finish_all(padded, meter)?;
-        Ok(bytes)
+        let mut sink = rest.sink.expect("something was put");
+        let all = sink.bytes;
+        if is_several {
+            files.push(sink.part_bytes());
+            sink.end_part(meter)?;
+        } else {
+            sink.finish_all(is_file, meter)?;
+        }
+        Ok(PackedBytes { all, files })
     }
-}
-
-fn put<'a>(
-    output: &'a Output<'a>,
-    sink: &Mutex<Option<Sink<'a>>>,
-    bytes: &[u8],
-    meter: &mut Meter<'_>,
-) -> Result<()> {
-    let mut kept = lock(sink);
-    let sink = kept.get_or_insert_with(|| Sink::new(output, 0));
-    sink.put_part(bytes, meter)
 }
 
 fn wrong(error: std::io::Error) -> Error {

@@ -88,8 +88,11 @@ impl MadeParts {
         Ok(())
     }
 
-    /// The parts, whose names are still to be given.
-    pub fn parts(mut self) -> Vec<Part> {
+    /// The parts, whose names are still to be given; `stored` are the bytes of each where they are compressed.
+    pub fn parts(mut self, stored: Option<&[u64]>) -> Vec<Part> {
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            part.stored_bytes = stored.map(|stored| stored[number]);
+        }
         // Nothing of a record tells to which part it belongs.
         if let Some(first) = self.parts.first_mut() {
             first.from_key = Some(Vec::new());

@@ -285,6 +285,7 @@ fn write_output(
         blocks: &blocks,
         seams: &seams,
         total: None,
+        ends_exactly: false,
         stage: Stage::Merge,
         stop,
     };

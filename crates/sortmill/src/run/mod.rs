@@ -616,7 +616,7 @@ fn commit_parts(
     let part_bytes: Vec<u64> = manifest
         .parts
         .iter()
-        .map(|part| manifest.heading_bytes + part.fingerprint.bytes)
+        .map(|part| manifest.file_bytes(part))
         .collect();
     folder.finish(&part_bytes, stop)?;
     if shared.plan.verify {

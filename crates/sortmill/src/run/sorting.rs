@@ -12,7 +12,7 @@ use sortmill_io::sync::{Arc, MutexGuard, scope, spawn};
 use sortmill_io::{File, Table};
 
 use super::ahead::Spares;
-use super::compress::Frames;
+use super::compress::{Frames, Packed};
 use super::distribute::{guarded, join};
 use super::judge;
 use super::lay_out::lay_out;
@@ -255,6 +255,7 @@ pub fn sort(
         blocks: &blocks,
         seams: span.seams,
         total: span.total.filter(|_| frames.is_none()),
+        ends_exactly: false,
         stage: match frames {
             Some(_) => Stage::Compress,
             None => Stage::Reduce,
@@ -262,7 +263,7 @@ pub fn sort(
         stop,
     };
     // Units go to the writer, or to who compresses them on their way.
-    let packed = sortmill_io::sync::Mutex::new(None);
+    let packed = sortmill_io::sync::Mutex::new(Packed::default());
     let to_frames = frames.as_ref().map(|frames| frames.output(&writes));
     let output = to_frames.as_ref().unwrap_or(&writes);
     let phase = Phase {
@@ -356,7 +357,8 @@ pub fn sort(
             frames.queue.close();
             packed_end.1 = encoders.into_iter().flatten().map(join).collect();
             if !stop.is_stopped() {
-                let finish = || frames.finish(&writes, &packed, is_file, &mut meter);
+                let kind = (is_file, span.made_parts.is_some());
+                let finish = || frames.finish(&writes, &packed, kind, &mut meter);
                 packed_end.0 = guarded(stop, finish);
             }
         }
@@ -376,14 +378,14 @@ pub fn sort(
         metrics.merge(&meter.until(end_ns));
         done.merge(one);
     }
-    let (packed_bytes, packed_meters) = packed_end;
+    let (packed, packed_meters) = packed_end;
     for meter in packed_meters {
         metrics.merge(&meter.expect("no error was seen").until(end_ns));
     }
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
     let made_parts = match std::mem::take(&mut *sortmill_io::sync::lock(&phase.tail)) {
-        Tail::Parts(parts) => Some(parts.parts()),
+        Tail::Parts(parts) => Some(parts.parts(packed.as_ref().map(|packed| &packed.files[..]))),
         tail => tail.settle(&mut done).map(|()| None)?,
     };
     let pieces = std::mem::take(&mut done.pieces);
@@ -400,7 +402,7 @@ pub fn sort(
         dropped: done.dropped,
         written: done.written,
         written_bytes,
-        packed_bytes,
+        packed_bytes: packed.map(|packed| packed.all),
         counter: done.counter,
         header: Vec::new(),
         loaded_bytes: metrics.stage(Stage::Load).bytes_in,

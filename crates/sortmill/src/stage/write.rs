@@ -152,6 +152,9 @@ pub struct Output<'a> {
     pub seams: &'a Seams,
     /// Bytes of the whole output, where they are known before it is written and it is one file.
     pub total: Option<u64>,
+    /// Files end where their bytes do, and each of several has a buffer of its own at least: what comes here is still to be
+    /// compressed. Otherwise the end of a file is padded to a whole block.
+    pub ends_exactly: bool,
     /// Who fills buffers: what is waited for counts as that stage's.
     pub stage: Stage,
     /// Ends the job.
@@ -252,9 +255,37 @@ impl<'a> Sink<'a> {
     /// # Errors
     /// The job's, when it is ending.
     pub fn end_part(&mut self, meter: &mut Meter<'_>) -> Result<()> {
-        self.flush(meter)?;
-        let bytes = self.bytes - self.bytes_before;
-        self.output.end_part(self.part, bytes, meter)
+        if !self.output.ends_exactly {
+            self.flush(meter)?;
+            return self.output.end_part(self.part, self.part_bytes(), meter);
+        }
+        let (buffer, end) = match self.buffer.take() {
+            Some(buffer) => (buffer, self.end),
+            None if self.start > 0 => return Ok(()),
+            None => (self.output.take_buffer(meter)?, 0),
+        };
+        self.output.send(
+            OutBlock {
+                buffer,
+                range: 0..end,
+                part: self.part,
+                offset: self.start,
+                reserve_bytes: 0,
+            },
+            meter,
+        )
+    }
+
+    /// The file it fills.
+    #[must_use]
+    pub fn part(&self) -> u64 {
+        self.part
+    }
+
+    /// Bytes of that it has taken.
+    #[must_use]
+    pub fn part_bytes(&self) -> u64 {
+        self.bytes - self.bytes_before
     }
 
     /// Goes on with the next file, from its beginning.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use sortmill::error::{Error, ErrorKind};
+use sortmill::io::codec::Codec;
 use sortmill::io::{Host, RingKind};
-use sortmill::job::Tuning;
+use sortmill::job::{Compress, Tuning};
 use sortmill::pipeline::{
     Form, Pipeline, PipelineReport, Settings, Table, Value, count, read_text, words,
 };
@@ -114,6 +115,56 @@ fn files_of_equal_counts() {
         told.contains("writes CSV to 7 files of equal counts in "),
         "{told}"
     );
+}
+
+/// Each is compressed by itself, one of more than a frame as well as one without a record, and all are read back.
+#[test]
+fn compressed_files_of_equal_counts() {
+    let mut random = Random::new(seed("compressed_files_of_equal_counts"));
+    let scratch = Scratch::new("compressed_files_of_equal_counts");
+    let (mut lines, table) = input(&scratch, &mut random, 40_000);
+    lines.sort_unstable();
+    let host = Host::new(RingKind::Posix, false).unwrap();
+    let settings = Settings {
+        memory_bytes: Some(32 << 20),
+        ..small()
+    };
+    let table = table.sort(&[("line", false)]).unwrap();
+    let top = table.top(2, &[("line", false)]).unwrap();
+    for (table, count, wanted) in [(&table, 2, &lines[..]), (&top, 3, &lines[..2])] {
+        for codec in [Codec::Zstd, Codec::Gzip, Codec::Lz4] {
+            let compress = Compress { codec, level: None };
+            let pipeline = table.write(scratch.path("out"), CSV).unwrap();
+            let pipeline = pipeline.in_files(count).unwrap().compressed(Some(compress));
+            let told = pipeline.explain(&settings, &host).unwrap();
+            assert!(told.contains(&format!(", by {}", codec.name())), "{told}");
+            let report = pipeline.run(&settings, &host, &Stop::new()).unwrap();
+            let manifest = std::fs::read(scratch.path("out/manifest.json")).unwrap();
+            let manifest: Json = serde_json::from_slice(&manifest).unwrap();
+            assert_eq!(manifest["codec"], codec.name());
+            let (mut found, mut stored) = (Vec::new(), 0);
+            for (number, part) in manifest["parts"].as_array().unwrap().iter().enumerate() {
+                let name = format!("part-{number:05}.csv.{}", codec.extension());
+                assert_eq!(part["name"], name);
+                let path = scratch.path("out").join(name);
+                let bytes = std::fs::metadata(&path).unwrap().len();
+                assert_eq!(part["stored_bytes"], bytes);
+                stored += bytes;
+                let back = read_text([path.to_string_lossy()], 0);
+                let back = back.write(scratch.path("back"), Form::Text).unwrap();
+                back.run(&small(), &host, &Stop::new()).unwrap();
+                let text = std::fs::read_to_string(scratch.path("back")).unwrap();
+                let rest: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
+                assert!(text.starts_with("line\n"));
+                assert_eq!(part["fingerprint"]["records"], rest.len());
+                found.extend(rest);
+            }
+            assert!(found == wanted, "{codec:?}");
+            assert_eq!(report.phases.last().unwrap().report.bytes.output, stored);
+            std::fs::remove_file(scratch.path("back")).unwrap();
+            assert_eq!(scratch.names(), ["in", "out"]);
+        }
+    }
 }
 
 /// How many come out is known only when they have: one phase more.

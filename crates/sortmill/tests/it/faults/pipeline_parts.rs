@@ -1,7 +1,9 @@
 //! A fault at every few operations of a pipeline from CSV to a folder of several files: all of them are there and right, or
 //! none is, and nothing is left.
 
+use sortmill::io::codec::{Codec, Decoder};
 use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
+use sortmill::job::Compress;
 use sortmill::pipeline::{Column, Csv, Form, Pipeline, Settings, Type, read_csv};
 use sortmill::queue::Stop;
 
@@ -128,4 +130,50 @@ fn faults_in_files_of_equal_counts() {
     }
     let tried = healthy.operations / STEP as u64;
     assert!(failed > tried / 2, "{failed} of {tried} failed");
+}
+
+/// Several threads compress, whatever the schedule, and each file is whole by itself.
+#[test]
+fn compressed_files_of_equal_counts_under_schedules() {
+    let seed = seed();
+    println!("SEED={seed}");
+    let (input, wanted) = case(seed);
+    for number in 0..3 {
+        let seed = seed.wrapping_mul(1_000_033) + number;
+        let codec = Codec::Lz4;
+        let compress = Compress { codec, level: None };
+        let found = under_schedule(seed, {
+            let input = input.clone();
+            move || {
+                let sim = Sim::new(seed);
+                sim.put_dir("/temp");
+                sim.put("/in", &input);
+                let settings = Settings {
+                    memory_bytes: Some(16 << 20),
+                    temps: vec!["/temp".into()],
+                    threads: Some(2),
+                    tuning: Case::new(seed, 100).tuning,
+                    ..Settings::default()
+                };
+                let pipeline = pipeline().compressed(Some(compress));
+                pipeline.run(&settings, &sim, &Stop::new()).unwrap();
+                let mut found = String::new();
+                for number in 0..FILE_COUNT {
+                    let packed = sim.get(format!("/out/part-{number:05}.csv.lz4")).unwrap();
+                    let mut decoder = Decoder::new(codec, &packed[..], 64 << 20).ok().unwrap();
+                    let (mut text, mut some) = (Vec::new(), vec![0; 4096]);
+                    loop {
+                        match decoder.read(&mut some).ok().unwrap() {
+                            0 => break,
+                            count => text.extend_from_slice(&some[..count]),
+                        }
+                    }
+                    let text = String::from_utf8(text).unwrap();
+                    found += text.strip_prefix("n,text,line\n").unwrap();
+                }
+                found
+            }
+        });
+        assert!(found == wanted, "{seed}");
+    }
 }
