@@ -322,7 +322,8 @@ impl Table {
         let (_, function) = self.function(function);
         let columns = self.table.columns().to_vec();
         let groups = self.table.group_by(&strs(&by));
-        let reduced = groups.and_then(|groups| groups.apply(columns, function.reduce()));
+        let reduced =
+            groups.and_then(|groups| groups.apply_sorted(&[], columns, function.reduce()));
         self.next(py, reduced).map(Self::grouped)
     }
 

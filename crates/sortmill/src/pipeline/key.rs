@@ -9,9 +9,8 @@
 //!
 //! Downwards every byte is turned. A float does not come back as it was if it is -0 or a NaN.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::column::{Column, Type, Value, take};
+use super::mix::group_hash;
 
 /// A part of a key: a column of the table and its direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,19 +129,19 @@ pub fn head_bytes(parts: &[KeyColumn], bytes: &[u8]) -> Option<usize> {
 #[must_use]
 pub fn hash_head(parts: &[KeyColumn], head: &[u8]) -> u64 {
     let Some((last, others)) = parts.split_last() else {
-        return xxh3_64(head);
+        return group_hash(head);
     };
     if !last.kind.is_bytes() || last.descending {
-        return xxh3_64(head);
+        return group_hash(head);
     }
     let from = head_bytes(others, head).expect("it was just written");
     let unended = &head[..head.len() - 2];
     if memchr::memchr(0, &unended[from..]).is_none() {
-        return xxh3_64(unended);
+        return group_hash(unended);
     }
     let mut alone = head[..from].to_vec();
     read_bytes(&mut &head[from..], 0, &mut alone).expect("it was just written");
-    xxh3_64(&alone)
+    group_hash(&alone)
 }
 
 /// Passes by what [`write_bytes`] wrote, each byte of it turned by `turn`.
@@ -310,7 +309,7 @@ mod tests {
                         let alone = key_columns(&table, &[(0, down)]);
                         let mut hashed = Vec::new();
                         write(&alone, one, &mut hashed);
-                        assert!(down || hash_head(&key[..1], &head) == xxh3_64(&hashed));
+                        assert!(down || hash_head(&key[..1], &head) == group_hash(&hashed));
                         for (number, value) in one.iter().enumerate() {
                             assert_eq!(compare(&back.get(number), value), Ordering::Equal);
                         }

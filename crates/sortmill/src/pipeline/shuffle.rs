@@ -13,12 +13,13 @@
 //! | group | a hash of the columns, the columns, and the one whose different values are counted | the aggregates' states |
 //! | apply | a hash of the columns, the columns, and those that order a group | the other columns, and floats |
 //! | random | 64 bits drawn from seed and place | all columns |
+//!
+//! Groups of one whole number with aggregates that are a word each go as records of a fixed size instead (`words.rs`).
 
 use std::collections::BinaryHeap;
 
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::{AtomicU64, Ordering};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::aggregate::{Computed, State};
 use super::column::{Column, Type, Value, corrupt, row};
@@ -26,7 +27,9 @@ use super::combine::{HASH_BYTES, PairSink, Table, hashed};
 use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, Values, tells};
+use super::mix::group_hash;
 use super::verbs::Sink;
+use super::words::{Narrow, Words};
 use crate::error::Result;
 use crate::order::KV_HEADER_BYTES;
 
@@ -42,6 +45,8 @@ pub(super) struct Shuffle {
     columns: Vec<Type>,
     /// For each column, which part of the key tells it, or else which of the rest.
     told: Vec<Told>,
+    /// How groups lie that are so narrow that they need be no pairs.
+    narrow: Option<Narrow>,
 }
 
 enum How {
@@ -81,6 +86,7 @@ impl Shuffle {
             rest,
             columns: table.iter().map(|column| column.kind).collect(),
             told,
+            narrow: None,
         }
     }
 
@@ -105,7 +111,9 @@ impl Shuffle {
         // In order, the values that are counted stand together.
         let counted = aggregates.iter().find_map(Computed::distinct_of);
         key.extend(counted.map(|at| (at, false)));
-        Self::new(table, &key, How::Group(aggregates)).grouped(by.len())
+        let narrow = Narrow::new(table, by, &aggregates);
+        let shuffle = Self::new(table, &key, How::Group(aggregates)).grouped(by.len());
+        Self { narrow, ..shuffle }
     }
 
     /// Groups whose records come in the order of the columns `order`, those that are equal there in that of the input.
@@ -131,6 +139,11 @@ impl Shuffle {
             group_count,
             ..self
         }
+    }
+
+    /// How its pairs lie if they are records of a fixed size.
+    pub fn narrow(&self) -> Option<&Narrow> {
+        self.narrow.as_ref()
     }
 
     /// Whether records of one key must meet, and are ordered by a hash of it.
@@ -191,6 +204,7 @@ pub(super) struct Feed {
     whole: Vec<u8>,
     value: Vec<u8>,
     table: Option<Table>,
+    words: Option<Words>,
     /// Where the record lies that the next ones are made of, and how many have come from there.
     place: Option<Place>,
     from_place: u64,
@@ -203,7 +217,10 @@ pub(super) struct Feed {
 impl Feed {
     /// One that keeps at most `state_bytes` bytes of records.
     pub fn new(shuffle: &Arc<Shuffle>, state_bytes: u64) -> Self {
+        let words = shuffle.narrow.as_ref();
+        let words = words.map(|narrow| Words::new(narrow, state_bytes));
         let table = match &shuffle.how {
+            _ if words.is_some() => None,
             How::Group(aggregates) => Some(Table::new(aggregates, state_bytes)),
             _ => None,
         };
@@ -213,12 +230,18 @@ impl Feed {
             whole: Vec::new(),
             value: Vec::new(),
             table,
+            words,
             place: None,
             from_place: 0,
             least: BinaryHeap::new(),
             least_bytes: 0,
             state_bytes,
         }
+    }
+
+    /// Whether pairs come out, and not records of a fixed size.
+    pub fn makes_pairs(&self) -> bool {
+        self.words.is_none()
     }
 
     /// What comes next is made of what lies at `place`. What is made of one place comes at a stretch.
@@ -230,6 +253,9 @@ impl Feed {
 
     /// Takes a record.
     pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
+        if let Some(words) = &mut self.words {
+            return words.add(record, pairs);
+        }
         let shuffle = &*self.shuffle;
         if let (Some(at), Some(table)) = (key::is_value(&shuffle.key), &mut self.table) {
             return table.add(record[at].bytes(), record, pairs);
@@ -256,7 +282,7 @@ impl Feed {
             How::Top(count) => self.add_least(count, pairs),
             How::Apply(..) => {
                 let hash = match within {
-                    [] => xxh3_64(&self.key),
+                    [] => group_hash(&self.key),
                     _ => key::hash_head(of_group, &self.key[..head]),
                 };
                 hashed(hash, &self.key, &mut self.whole);
@@ -295,6 +321,9 @@ impl Feed {
 
     /// Hands on what it has kept.
     pub fn end(&mut self, pairs: PairSink<'_>) {
+        if let Some(words) = &mut self.words {
+            words.end(pairs);
+        }
         if let Some(table) = &mut self.table {
             let (shuffle, whole) = (&*self.shuffle, &mut self.whole);
             match shuffle.orders_within() {
@@ -351,6 +380,15 @@ impl Drain {
 
     /// Takes the next pair.
     pub fn add(&mut self, pair: &[u8], sink: Sink<'_>) -> Result<()> {
+        if let Some(narrow) = &self.shuffle.narrow {
+            let (key, words) = narrow.halves(pair).ok_or_else(corrupt)?;
+            if !self.is_open || self.last != key {
+                self.next_key(key, sink)?;
+            }
+            let narrow = self.shuffle.narrow.as_ref();
+            let merged = narrow.and_then(|narrow| narrow.merge(&mut self.states, words));
+            return merged.ok_or_else(corrupt);
+        }
         let (key, value) = halves(pair).ok_or_else(corrupt)?;
         if !self.shuffle.groups() {
             return self.single(key, value, sink);
@@ -386,12 +424,19 @@ impl Drain {
     /// Another key comes: of another group, or further on in the order of the one that is open.
     fn next_key(&mut self, key: &[u8], sink: Sink<'_>) -> Result<()> {
         let shuffle = Arc::clone(&self.shuffle);
-        let columns = key.get(HASH_BYTES..).ok_or_else(corrupt)?;
+        let narrow = shuffle.narrow.as_ref().and_then(|_| Narrow::key(key));
+        let columns = match &narrow {
+            Some(columns) => columns,
+            None => key.get(HASH_BYTES..).ok_or_else(corrupt)?,
+        };
         let head = match shuffle.orders_within() {
             true => key::head_bytes(&shuffle.key[..shuffle.group_count], columns),
             false => Some(columns.len()),
         };
-        let head = HASH_BYTES + head.ok_or_else(corrupt)?;
+        let head = match narrow {
+            Some(_) => key.len(),
+            None => HASH_BYTES + head.ok_or_else(corrupt)?,
+        };
         let is_same = self.is_open && self.last[..self.head_bytes] == key[..head];
         if !is_same {
             self.end(sink)?;

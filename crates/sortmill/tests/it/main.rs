@@ -17,11 +17,17 @@ mod pipeline;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_batches;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_functions;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_inputs;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_outputs;
+#[cfg(not(feature = "shuttle"))]
+mod pipeline_pass;
+#[cfg(not(feature = "shuttle"))]
+mod pipeline_rank;
 #[cfg(not(feature = "shuttle"))]
 mod progress;
 #[cfg(not(feature = "shuttle"))]
