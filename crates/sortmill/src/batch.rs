@@ -212,7 +212,9 @@ pub struct Records {
     bytes_max: usize,
     records_max: usize,
     bytes: Vec<u8>,
+    /// Where they end, unless all have one size.
     offsets: Vec<u32>,
+    every: Option<usize>,
     fault: Option<Error>,
     /// Where the record lies that the function gets: the number of its input, and the byte there where it begins. Neither
     /// memory nor threads change it. While a sample is drawn, other numbers that differ from record to record.
@@ -243,8 +245,13 @@ impl Records {
     /// Room for `bytes_max` bytes of records that lie as `order` says, and best no more than `records_max` of them.
     #[must_use]
     pub fn new(order: Order, bytes_max: usize, records_max: usize) -> Self {
+        let every = match order.format() {
+            Format::Fixed(bytes) => Some(bytes as usize),
+            _ => None,
+        };
         Self {
             origin: Origin::default(),
+            every,
             order,
             bytes_max,
             records_max,
@@ -323,12 +330,38 @@ impl Records {
             ));
         } else {
             self.bytes.extend_from_slice(record);
-            self.offsets.push(self.bytes.len() as u32);
+            if self.every.is_none() {
+                self.offsets.push(self.bytes.len() as u32);
+            }
         }
     }
 
-    /// Appends a pair, without its being put together before; otherwise as [`Records::push`].
+    fn len(&self) -> usize {
+        match self.every {
+            Some(bytes) => self.bytes.len() / bytes,
+            None => self.offsets.len() - 1,
+        }
+    }
+
+    /// Appends a pair, without its being put together before; otherwise as [`Records::push`]. Where records have a fixed
+    /// size, it is key and value alone ([`crate::job::Job::pair_bytes`]).
+    #[inline]
     pub fn push_pair(&mut self, key: &[u8], value: &[u8]) {
+        if let Some(bytes) = self.every
+            && key.len() + value.len() == bytes
+            && self.bytes.len() + bytes <= self.bytes_max
+        {
+            self.bytes.extend_from_slice(key);
+            self.bytes.extend_from_slice(value);
+            return;
+        }
+        self.push_any_pair(key, value);
+    }
+
+    fn push_any_pair(&mut self, key: &[u8], value: &[u8]) {
+        if self.every.is_some() {
+            return self.push(&[key, value].concat());
+        }
         let bytes = KV_HEADER_BYTES + key.len() + value.len();
         if self.bytes.len() + bytes > self.bytes_max || self.order.format() != Format::Kv {
             let lengths = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes);
@@ -373,13 +406,13 @@ impl Records {
     /// How many records there are, and their bytes.
     #[must_use]
     pub fn sizes(&self) -> (u64, u64) {
-        (self.offsets.len() as u64 - 1, self.bytes.len() as u64)
+        (self.len() as u64, self.bytes.len() as u64)
     }
 
     /// Whether there is so much that it should be taken before more comes, or nothing more is wanted.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let records = self.offsets.len() - 1;
+        let records = self.len();
         self.bytes.len() > self.bytes_max / 2 || records >= self.records_max || self.fault.is_some()
     }
 
@@ -407,7 +440,14 @@ impl Records {
         let mut batch = Batch {
             chunk,
             bytes: &self.bytes,
-            offsets: Offsets::Each(&self.offsets),
+            offsets: match self.every {
+                Some(bytes) => Offsets::Every {
+                    from: 0,
+                    bytes: bytes as u32,
+                    count: self.len() as u32,
+                },
+                None => Offsets::Each(&self.offsets),
+            },
             fingerprint: Fingerprint::default(),
         };
         let mut fingerprint = Fingerprint::default();

@@ -232,6 +232,8 @@ pub struct Job {
     pub map_around: Option<Around>,
     /// What it makes are pairs ([`Format::Kv`]), which are sorted by their keys, whatever the inputs hold.
     pub map_makes_pairs: bool,
+    /// These pairs are records of so many bytes each instead ([`Format::Fixed`]), of which the first 8 are the key.
+    pub pair_bytes: Option<u32>,
     /// It keeps state between records: a share of the memory is set apart for that.
     pub map_keeps_state: bool,
     /// It stops handing that on when [`Records::is_full`], and is called again: so it may keep much more.
@@ -249,6 +251,9 @@ pub struct Job {
     /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
     /// be verified; or so many parts of equal counts, each with what comes before, of a function that makes one of each record.
     pub reduce_makes_bytes: Option<Vec<u8>>,
+    /// What a map function makes goes to the output in the order of the inputs, in one pass and without being sorted: its
+    /// pairs, each as the bytes that a reduce function makes of it ([`Job::reduce_makes_bytes`]).
+    pub passes_on: bool,
     /// Partitions are reduced one after the other, in order. Otherwise several are at once, each by a function of its own
     /// ([`ReduceFn`]); what comes out is in order either way.
     pub reduces_in_turn: bool,
@@ -334,12 +339,14 @@ impl Job {
             map: None,
             map_around: None,
             map_makes_pairs: false,
+            pair_bytes: None,
             map_keeps_state: false,
             map_ends_in_pieces: false,
             map_knows_lines: false,
             map_gathers_bytes: 0,
             reduce: None,
             reduce_makes_bytes: None,
+            passes_on: false,
             reduces_in_turn: false,
             expects: None,
             until: None,
@@ -359,7 +366,13 @@ impl Job {
     /// As [`order_of`].
     pub fn order(&self) -> Result<Order> {
         match self.map_makes_pairs {
-            true => Ok(Order::new(Format::Kv, &[])?.with_unique(self.unique)),
+            true => {
+                let order = match self.pair_bytes {
+                    None => Order::new(Format::Kv, &[])?,
+                    Some(bytes) => Order::new(Format::Fixed(bytes), &[KeyPart::plain(0, 8)])?,
+                };
+                Ok(order.with_unique(self.unique))
+            }
             false => self.input_order(),
         }
     }

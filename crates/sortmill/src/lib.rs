@@ -36,6 +36,7 @@ pub mod order;
 pub mod packing;
 pub mod partitions;
 pub mod parts;
+pub mod passing;
 pub mod pieces;
 pub mod pipeline;
 pub mod places;

@@ -165,6 +165,19 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
             };
             shape.judge(phase)
         }
+        "pass" => {
+            let shape = follow::Shape {
+                source: &[Stage::Read, Stage::Decompress],
+                workers: &[Stage::Cut, Stage::Map, Stage::Partition, Stage::Reduce],
+                meanwhile: &[],
+                drain: &[Stage::Write, Stage::Compress],
+                from: &ends.input,
+                to: &ends.output,
+                core_count: ends.core_count,
+                sample_ns: 0,
+            };
+            shape.judge(phase)
+        }
         "merge" => {
             let shape = follow::Shape {
                 source: &[Stage::Read, Stage::Cut],

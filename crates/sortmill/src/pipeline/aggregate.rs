@@ -627,6 +627,71 @@ impl Computed {
     }
 }
 
+/// Aggregates that are one word of any number of records, as they are of one (`words.rs`).
+impl Computed {
+    /// Whether it is one of those.
+    pub fn is_word(&self) -> bool {
+        match self.kind {
+            _ if self.nullable => false,
+            Kind::Count => true,
+            Kind::Sum => matches!(self.of, Type::I64 | Type::U64),
+            Kind::Min | Kind::Max => !self.of.is_bytes(),
+            Kind::CountValues
+            | Kind::Mean
+            | Kind::First
+            | Kind::CountDistinct
+            | Kind::ApproxCountDistinct
+            | Kind::Quantile(_)
+            | Kind::ApproxQuantile(_) => false,
+        }
+    }
+
+    /// The word of one record.
+    #[inline]
+    pub fn word(&self, record: &[Value<'_>]) -> u64 {
+        match self.kind {
+            Kind::Count => 1,
+            _ => bits(&record[self.at]),
+        }
+    }
+
+    /// The word of all records that two words are of. `None` for a sum that does not fit.
+    #[inline]
+    pub fn join(&self, one: u64, other: u64) -> Option<u64> {
+        match (self.kind, self.of) {
+            (Kind::Min | Kind::Max, _) => {
+                let order = compare(&self.of_bits(one), &self.of_bits(other));
+                Some(match (self.kind == Kind::Min) == order.is_lt() {
+                    true => one,
+                    false => other,
+                })
+            }
+            (Kind::Sum, Type::I64) => (one as i64).checked_add(other as i64).map(|sum| sum as u64),
+            _ => one.checked_add(other),
+        }
+    }
+
+    /// Adds a word to a state. `None` if that cannot be.
+    pub fn merge_word(&self, state: &mut State, word: u64) -> Option<()> {
+        match state {
+            State::Count(count) => *count = count.checked_add(word)?,
+            State::Whole(sum, _) => {
+                *sum += match self.of {
+                    Type::I64 => i128::from(word as i64),
+                    _ => i128::from(word),
+                };
+            }
+            State::Value(held) => self.hold(held, self.of_bits(word)),
+            State::Float(..)
+            | State::Distinct(_)
+            | State::Sketch(_)
+            | State::Quantile(_)
+            | State::Steps(_) => return None,
+        }
+        Some(())
+    }
+}
+
 fn bits(value: &Value<'_>) -> u64 {
     match *value {
         Value::I64(value) => value as u64,

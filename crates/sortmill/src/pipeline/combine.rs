@@ -4,10 +4,9 @@
 //! In come keys and records, out go keys with the state of their aggregates, when the table is full and when no records
 //! come any more. It is bounded; where few records find their group in it, it stands aside for a while.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::aggregate::{Beside, Computed, State};
 use super::column::Value;
+use super::mix::group_hash;
 
 /// Takes a key and a value.
 pub type PairSink<'s> = &'s mut dyn FnMut(&[u8], &[u8]);
@@ -15,9 +14,9 @@ pub type PairSink<'s> = &'s mut dyn FnMut(&[u8], &[u8]);
 /// Bytes of a hash in front of a key.
 pub const HASH_BYTES: usize = 8;
 /// Records for each group below which the table is not worth its work.
-const WORTH: u64 = 2;
+pub const WORTH: u64 = 2;
 /// It stands aside for as many times the records that showed that.
-const ASIDE: u64 = 16;
+pub const ASIDE: u64 = 16;
 
 /// An entry is a row of words: hash, where its key is, the key's first bytes, and the states of its aggregates. A key of
 /// up to so many bytes lies there, a longer one among the long keys.
@@ -122,7 +121,7 @@ impl Table {
 
     /// Takes a record of the group `key`.
     pub fn add(&mut self, key: &[u8], record: &[Value<'_>], pairs: PairSink<'_>) {
-        let hash = xxh3_64(key);
+        let hash = group_hash(key);
         if self.aside > 0 {
             self.aside = self.aside.saturating_sub(u64::from(self.aside != u64::MAX));
             self.pass(hash, key, record, pairs);
@@ -307,7 +306,10 @@ mod tests {
         let mut pairs = 0;
         let mut take = |key: &[u8], value: &[u8]| {
             pairs += 1;
-            assert_eq!(key[..HASH_BYTES], xxh3_64(&key[HASH_BYTES..]).to_be_bytes());
+            assert_eq!(
+                key[..HASH_BYTES],
+                group_hash(&key[HASH_BYTES..]).to_be_bytes()
+            );
             let sum = found.entry(key[HASH_BYTES..].to_vec()).or_insert(0);
             *sum += u64::from_le_bytes(value.try_into().unwrap());
         };

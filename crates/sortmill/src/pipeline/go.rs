@@ -105,6 +105,8 @@ struct Phase {
     before: Vec<Step>,
     shuffle: Arc<Shuffle>,
     after: Vec<Step>,
+    /// Nothing is brought together: records are written as they are mapped.
+    passes_on: bool,
     /// What is done, for people.
     words: Vec<String>,
 }
@@ -215,18 +217,24 @@ impl Pipeline {
                         before: std::mem::take(&mut before),
                         shuffle: Arc::clone(shuffle),
                         after: Vec::new(),
+                        passes_on: false,
                         words,
                     });
                 }
             }
         }
         if phases.is_empty() {
-            words.push("keeps the order of the input".to_owned());
+            let passes_on = !self.to.is_counted();
+            words.push(match passes_on {
+                true => "keeps the order of the input: one pass".to_owned(),
+                false => "keeps the order of the input".to_owned(),
+            });
             phases.push(Phase {
                 name: "keep".to_owned(),
                 before,
                 shuffle: Arc::new(Shuffle::keep(&self.table.columns)),
                 after: Vec::new(),
+                passes_on,
                 words,
             });
         }
@@ -237,6 +245,7 @@ impl Pipeline {
                 before: Vec::new(),
                 shuffle: Arc::new(Shuffle::keep(&self.table.columns)),
                 after: Vec::new(),
+                passes_on: false,
                 words: vec!["keeps the order, now that records are counted".to_owned()],
             });
         }
@@ -274,6 +283,9 @@ impl Pipeline {
             let batching = phase.before.iter().filter(takes_batches).count();
             job.map_gathers_bytes = batching as u64 * HELD_BYTES;
         }
+        if let Some(narrow) = phase.shuffle.narrow() {
+            narrow.ask(&mut job);
+        }
         if at > 0
             && let Some(draw) = phase.shuffle.draw()
         {
@@ -283,7 +295,11 @@ impl Pipeline {
         job.reduces_in_turn = settings.reduces_in_turn || phase.shuffle.takes_turns();
         let at_once = settings.threads.unwrap_or_else(core_count).max(1) as u64;
         let next = next.map(|next| (next, REDUCER_STATE_BYTES / at_once));
-        job.reduce = Some(reducer(phase, next, self, means.stop.as_ref()));
+        job.passes_on = phase.passes_on;
+        job.reduce = Some(match phase.passes_on {
+            true => passing(),
+            false => reducer(phase, next, self, means.stop.as_ref()),
+        });
         // Between phases nothing comes first, not even the header of the text.
         job.reduce_makes_bytes = Some(Vec::new());
         if at + 1 == phases.len() {
@@ -294,7 +310,7 @@ impl Pipeline {
             job.equal_keys_meet = true;
             job.equal_heads_meet = phase.shuffle.head_bytes();
         }
-        if phase.shuffle.hashes() || phase.shuffle.draw().is_some() {
+        if phase.shuffle.hashes() || phase.shuffle.draw().is_some() || phase.passes_on {
             job.boundaries = Boundaries::Uniform;
         }
         job.memory_bytes = settings.memory_bytes;
@@ -320,7 +336,7 @@ impl Pipeline {
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.table.inputs.bind(&mut job));
-        job.map = Some(mapper(phase, &bound));
+        job.map = Some(mapper(phase, &bound, self));
         Ok((job, sources))
     }
 }
@@ -419,14 +435,18 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
     words
 }
 
-/// What was read becomes records, which go through the steps and are fed to the shuffle.
-fn mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
+/// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on.
+fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
+    let writes = phase
+        .passes_on
+        .then(|| (of.to.form, of.table.columns.clone()));
     let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
         let mut steps = Steps::new(&before);
         let mut feed = Feed::new(&shuffle, state_bytes);
+        let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
             let at = made.at();
             let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
@@ -446,6 +466,12 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
                 is_full.set(made.is_full());
             };
             let mut sink = |record: &[Value<'_>]| {
+                if let Some((form, columns)) = &writes {
+                    text.clear();
+                    form.write(columns, record, &mut text)?;
+                    pairs(&[], &text);
+                    return Ok(());
+                }
                 feed.at(going.lies(sunk.get()));
                 feed.add(record, &mut pairs);
                 Ok(())
@@ -466,6 +492,17 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
                 (Ok(()), _) => {}
                 (Err(error), Some(place)) => made.refuse_at(error, place as usize),
                 (Err(error), None) => made.refuse(error),
+            }
+        })
+    })
+}
+
+/// Bytes that the mapper has written, as the value of a pair, come out as they are.
+fn passing() -> ReduceFn {
+    Arc::new(|| {
+        Box::new(|pair, out| {
+            if let Some((_, bytes)) = pair.and_then(halves) {
+                out(bytes);
             }
         })
     })
@@ -494,7 +531,10 @@ impl End {
     fn put(&mut self, record: &[Value<'_>], out: &mut dyn FnMut(&[u8])) -> Result<()> {
         match self {
             Self::Feed(feed, pair) => {
-                feed.add(record, &mut |key, value| put_pair(key, value, pair, out));
+                let has_lengths = feed.makes_pairs();
+                feed.add(record, &mut |key, value| {
+                    put_pair(key, value, has_lengths, pair, out);
+                });
             }
             Self::Write(form, columns, text) => {
                 text.clear();
@@ -507,15 +547,24 @@ impl End {
 
     fn end(&mut self, out: &mut dyn FnMut(&[u8])) {
         if let Self::Feed(feed, pair) = self {
-            feed.end(&mut |key, value| put_pair(key, value, pair, out));
+            let has_lengths = feed.makes_pairs();
+            feed.end(&mut |key, value| put_pair(key, value, has_lengths, pair, out));
         }
     }
 }
 
-fn put_pair(key: &[u8], value: &[u8], pair: &mut Vec<u8>, out: &mut dyn FnMut(&[u8])) {
+fn put_pair(
+    key: &[u8],
+    value: &[u8],
+    has_lengths: bool,
+    pair: &mut Vec<u8>,
+    out: &mut dyn FnMut(&[u8]),
+) {
     pair.clear();
-    pair.extend_from_slice(&(key.len() as u32).to_le_bytes());
-    pair.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    if has_lengths {
+        pair.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        pair.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    }
     pair.extend_from_slice(key);
     pair.extend_from_slice(value);
     out(pair);

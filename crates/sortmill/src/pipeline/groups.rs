@@ -39,17 +39,8 @@ pub type StreamFn = Box<dyn FnMut(Event<'_>, Sink<'_>) -> Result<()> + Send>;
 pub type MakeStreamFn = Arc<dyn Fn() -> StreamFn + Send + Sync>;
 
 impl Groups {
-    /// What `make`'s function makes of each group, which it sees record by record in the order of the input, of the
-    /// columns `made`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`] for two columns of one name.
-    pub fn apply(&self, made: Vec<Column>, make: MakeGroupFn) -> Result<Table> {
-        self.apply_sorted(&[], made, make)
-    }
-
-    /// The same, with the records of a group in the order of some columns, those that are equal there in that of the
-    /// input, and those without a value first.
+    /// What `make`'s function makes of each group, of the columns `made`: it sees the group record by record, in the order of
+    /// the columns `order`, those that are equal there in that of the input, and those without a value first.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there, and for two of one name.

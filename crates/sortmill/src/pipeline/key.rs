@@ -12,9 +12,8 @@
 //! Where a value may be missing one byte more stands in front, and is never turned: 1 if there is one, and if there is none 0 or
 //! 2, as that comes first or last, and nothing behind it.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::column::{Column, Type, Value, take};
+use super::mix::group_hash;
 
 /// By which column of a table records are ordered, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -201,25 +200,25 @@ pub fn head_bytes(parts: &[KeyColumn], bytes: &[u8]) -> Option<usize> {
 #[must_use]
 pub fn hash_head(parts: &[KeyColumn], head: &[u8]) -> u64 {
     let Some((last, others)) = parts.split_last() else {
-        return xxh3_64(head);
+        return group_hash(head);
     };
     if !last.kind.is_bytes() || last.descending {
-        return xxh3_64(head);
+        return group_hash(head);
     }
     let mut from = head_bytes(others, head).expect("it was just written");
     if last.null.is_some() {
         if head[from] != PRESENT {
-            return xxh3_64(head);
+            return group_hash(head);
         }
         from += 1;
     }
     let unended = &head[..head.len() - 2];
     if memchr::memchr(0, &unended[from..]).is_none() {
-        return xxh3_64(unended);
+        return group_hash(unended);
     }
     let mut alone = head[..from].to_vec();
     read_bytes(&mut &head[from..], 0, &mut alone).expect("it was just written");
-    xxh3_64(&alone)
+    group_hash(&alone)
 }
 
 /// Passes by what [`write_bytes`] wrote, each byte of it turned by `turn`.
@@ -395,7 +394,7 @@ mod tests {
                         let alone = key_columns(&table, &[by(0, down)]);
                         let mut hashed = Vec::new();
                         write(&alone, one, &mut hashed);
-                        assert!(down || hash_head(&key[..1], &head) == xxh3_64(&hashed));
+                        assert!(down || hash_head(&key[..1], &head) == group_hash(&hashed));
                         for (number, value) in one.iter().enumerate() {
                             assert_eq!(compare(&back.get(number), value), Ordering::Equal);
                         }
@@ -465,7 +464,7 @@ mod tests {
                     assert_eq!(head_bytes(&key, bytes), Some(bytes.len()));
                     let mut alone = Vec::new();
                     write(&key_columns(&table, &by[..1]), one, &mut alone);
-                    assert_eq!(hash_head(&key[..1], &head), xxh3_64(&alone));
+                    assert_eq!(hash_head(&key[..1], &head), group_hash(&alone));
                 }
             }
         }

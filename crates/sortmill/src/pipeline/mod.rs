@@ -11,10 +11,14 @@
 //!             \___ mapper _____/  \ job 1 /  \ job 2 /
 //! ```
 //!
+//! Functions of a Rust program are verbs, too: `closures` shows how (`map`, `flat_map`, `filter`), `whole` how they get
+//! groups.
+//!
 //! Read in this order: `column`, `read` (with `cells`), `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
 
 mod aggregate;
 mod cells;
+mod closures;
 mod column;
 mod combine;
 mod command;
@@ -27,7 +31,10 @@ mod groups;
 mod held;
 mod key;
 mod laid;
+mod lists;
+mod mix;
 mod order;
+mod paste;
 mod paths;
 mod patterns;
 mod quantile;
@@ -39,6 +46,8 @@ mod steps;
 mod to;
 mod verbs;
 mod watched;
+mod whole;
+mod words;
 mod write;
 
 use std::path::PathBuf;
@@ -63,6 +72,7 @@ pub use aggregate::{
     Aggregate, Owned, approx_count_distinct, approx_quantile, count, count_distinct, count_values,
     first, max, mean, min, quantile, sum,
 };
+pub use closures::{FlatMap, each};
 pub use column::{Column, Type, Value};
 pub use command::Command;
 pub use compute::{Formula, hash, parse, timestamp};
@@ -74,7 +84,9 @@ pub use go::{PhaseReport, PipelineReport};
 pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};
 pub use held::read_row;
 pub use laid::{Laid, LaidColumn, Laying};
+pub use lists::{Unpacked, unpack};
 pub use order::{By, Order};
+pub use paste::paste;
 pub use paths::expand;
 pub use patterns::{Matches, matches};
 pub use read::{
@@ -83,6 +95,7 @@ pub use read::{
 pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
 pub use watched::{PhaseNow, Watched};
+pub use whole::Group;
 pub use write::Form;
 
 /// A table that is still to be made: where its records come from and what is done to them.
@@ -114,10 +127,7 @@ impl Table {
     }
 
     /// For each record those that `parts` makes of one of its columns; their columns take the place of all others.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`] for a column that is not there or no text.
-    pub fn flat_map(&self, parts: &Parts) -> Result<Self> {
+    fn cut(&self, parts: &Parts) -> Result<Self> {
         let at = self.find_text(&parts.column)?;
         if let Some(cause) = parts.wrong() {
             return Err(wrong(cause.to_owned()));
@@ -127,16 +137,6 @@ impl Table {
             parts: parts.clone(),
         };
         self.then(parts.name(), NodeKind::Step(step), parts.made.clone())
-    }
-
-    /// The records for which `function` answers true, of the values of `columns`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`] for a column that is not there.
-    pub fn filter(&self, columns: &[&str], function: FilterFn) -> Result<Self> {
-        let at = self.find_all(columns)?;
-        let step = Step::Filter { at, function };
-        self.then("filter".into(), NodeKind::Step(step), self.columns.clone())
     }
 
     /// The records whose text matches a regular expression.
@@ -485,7 +485,7 @@ impl Groups {
                 }
             })
         });
-        self.apply(self.table.columns.clone(), make)
+        self.apply_sorted(&[], self.table.columns.clone(), make)
     }
 
     fn columns(&self) -> Vec<Column> {

@@ -11,7 +11,7 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{Access, File, Os};
 
 use super::aggregate::Owned;
-use super::column::{Column, Value, corrupt};
+use super::column::{Column, Value, corrupt, row};
 use super::verbs::{Sink, check_values};
 use crate::error::{Error, Result};
 use crate::job::Input;
@@ -119,19 +119,43 @@ impl RowFile {
         os: &dyn Os,
         see: impl FnOnce(&[Value<'_>]) -> Result<()>,
     ) -> Result<bool> {
-        let Some(length) = self.have(os, KV_HEADER_BYTES)? else {
+        let Some(bytes) = self.load(os)? else {
             return Ok(false);
+        };
+        let (mut rest, columns) = (self.loaded(bytes), &self.columns);
+        let value = |at: usize| columns[at].take(&mut rest).ok_or_else(corrupt);
+        let values = row(columns.len(), value, |values| Ok(values.to_vec()))?;
+        if !rest.is_empty() {
+            return Err(corrupt());
+        }
+        see(&values)?;
+        self.pass(bytes);
+        Ok(true)
+    }
+
+    /// Has the next record in memory, if there is one. Answers how many bytes it has there.
+    pub(super) fn load(&mut self, os: &dyn Os) -> Result<Option<usize>> {
+        let Some(length) = self.have(os, KV_HEADER_BYTES)? else {
+            return Ok(None);
         };
         let bytes = usize::try_from(length).map_err(|_| corrupt())?;
         self.have(os, bytes)?.ok_or_else(corrupt)?;
-        let record = &self.bytes[self.at..self.at + bytes];
-        let mut rest = &record[KV_HEADER_BYTES..];
-        let values = self.columns.iter().map(|column| column.take(&mut rest));
-        let values: Option<Vec<Value<'_>>> = values.collect();
-        let values = values.filter(|_| rest.is_empty()).ok_or_else(corrupt)?;
-        see(&values)?;
+        Ok(Some(bytes))
+    }
+
+    /// The values of the record that was loaded, which has `bytes` bytes.
+    pub(super) fn loaded(&self, bytes: usize) -> &[u8] {
+        &self.bytes[self.at + KV_HEADER_BYTES..self.at + bytes]
+    }
+
+    /// Goes on behind that.
+    pub(super) fn pass(&mut self, bytes: usize) {
         self.at += bytes;
-        Ok(true)
+    }
+
+    /// What it is, and where the record lies that was loaded.
+    pub(super) fn place(&self) -> (&Path, u64) {
+        (&self.file.path, self.offset + self.at as u64)
     }
 
     /// Reads on until `wanted` bytes of the next record are there. Answers how many it has; `None` at the end.

@@ -15,12 +15,13 @@
 //! | apply | a hash of the columns, the columns, and those that order a group | the other columns, and floats |
 //! | group or apply, sorted | the same without the hash | the same |
 //! | random | 64 bits drawn from seed and place | all columns |
+//!
+//! Groups of one whole number with aggregates that are a word each go as records of a fixed size instead (`words.rs`).
 
 use std::collections::BinaryHeap;
 
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::{AtomicU64, Ordering};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::aggregate::{Computed, State};
 use super::column::{Column, Value, corrupt, row};
@@ -28,7 +29,9 @@ use super::combine::{HASH_BYTES, PairSink, Table, hashed};
 use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
+use super::mix::group_hash;
 use super::verbs::Sink;
+use super::words::{Narrow, Words};
 use crate::error::Result;
 use crate::order::KV_HEADER_BYTES;
 
@@ -48,6 +51,8 @@ pub(super) struct Shuffle {
     columns: Vec<Column>,
     /// For each column, which part of the key tells it, or else which of the rest.
     told: Vec<Told>,
+    /// How groups lie that are so narrow that they need be no pairs.
+    narrow: Option<Narrow>,
 }
 
 enum How {
@@ -89,6 +94,7 @@ impl Shuffle {
             rest,
             columns: table.to_vec(),
             told,
+            narrow: None,
         }
     }
 
@@ -119,6 +125,7 @@ impl Shuffle {
         );
         let counted = aggregates.iter().find(|one| one.needs_counts());
         let counted = counted.map(Computed::values_counted);
+        let narrow = Narrow::new(table, by, &aggregates);
         let mut shuffle = Self::new(table, &key, How::Group(aggregates)).grouped(by.len());
         if counted.is_some()
             && let Some(last) = shuffle.key.last_mut()
@@ -126,6 +133,7 @@ impl Shuffle {
             last.leave_room();
         }
         shuffle.counted = counted;
+        shuffle.narrow = narrow;
         shuffle
     }
 
@@ -158,8 +166,14 @@ impl Shuffle {
     pub fn sorted(self) -> Self {
         Self {
             is_sorted: !self.orders_within(),
+            narrow: None,
             ..self
         }
+    }
+
+    /// How its pairs lie if they are records of a fixed size.
+    pub fn narrow(&self) -> Option<&Narrow> {
+        self.narrow.as_ref()
     }
 
     /// Whether records of one key must meet.
@@ -232,6 +246,7 @@ pub(super) struct Feed {
     table: Option<Table>,
     /// How many values groups have that came lately.
     counts: Option<Table>,
+    words: Option<Words>,
     /// Where the record lies that the next ones are made of, and how many have come from there.
     place: Option<Place>,
     from_place: u64,
@@ -244,8 +259,11 @@ pub(super) struct Feed {
 impl Feed {
     /// One that keeps at most `state_bytes` bytes of records.
     pub fn new(shuffle: &Arc<Shuffle>, state_bytes: u64) -> Self {
+        let words = shuffle.narrow.as_ref();
+        let words = words.map(|narrow| Words::new(narrow, state_bytes));
         let tables = 1 + u64::from(shuffle.counted.is_some());
         let table = match &shuffle.how {
+            _ if words.is_some() => None,
             How::Group(aggregates) => Some(Table::new(aggregates, state_bytes / tables)),
             _ => None,
         };
@@ -258,12 +276,18 @@ impl Feed {
             value: Vec::new(),
             table,
             counts,
+            words,
             place: None,
             from_place: 0,
             least: BinaryHeap::new(),
             least_bytes: 0,
             state_bytes,
         }
+    }
+
+    /// Whether pairs come out, and not records of a fixed size.
+    pub fn makes_pairs(&self) -> bool {
+        self.words.is_none()
     }
 
     /// What comes next is made of what lies at `place`. What is made of one place comes at a stretch.
@@ -275,6 +299,9 @@ impl Feed {
 
     /// Takes a record.
     pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
+        if let Some(words) = &mut self.words {
+            return words.add(record, pairs);
+        }
         let shuffle = &*self.shuffle;
         if shuffle.is_sorted
             && let Some(table) = &mut self.table
@@ -317,7 +344,7 @@ impl Feed {
             How::Top(count) => self.add_least(count, pairs),
             How::Apply(..) if shuffle.hashes() => {
                 let hash = match within {
-                    [] => xxh3_64(&self.key),
+                    [] => group_hash(&self.key),
                     _ => key::hash_head(of_group, &self.key[..head]),
                 };
                 hashed(hash, &self.key, &mut self.whole);
@@ -358,6 +385,9 @@ impl Feed {
 
     /// Hands on what it has kept.
     pub fn end(&mut self, pairs: PairSink<'_>) {
+        if let Some(words) = &mut self.words {
+            words.end(pairs);
+        }
         if let Some(table) = &mut self.table {
             let (shuffle, whole) = (&*self.shuffle, &mut self.whole);
             match shuffle.orders_within() {
@@ -423,6 +453,15 @@ impl Drain {
 
     /// Takes the next pair.
     pub fn add(&mut self, pair: &[u8], sink: Sink<'_>) -> Result<()> {
+        if let Some(narrow) = &self.shuffle.narrow {
+            let (key, words) = narrow.halves(pair).ok_or_else(corrupt)?;
+            if !self.is_open || self.last != key {
+                self.next_key(key, sink)?;
+            }
+            let narrow = self.shuffle.narrow.as_ref();
+            let merged = narrow.and_then(|narrow| narrow.merge(&mut self.states, words));
+            return merged.ok_or_else(corrupt);
+        }
         let (key, value) = halves(pair).ok_or_else(corrupt)?;
         if !self.shuffle.groups() {
             return self.single(key, value, sink);
@@ -468,12 +507,19 @@ impl Drain {
     fn next_key(&mut self, key: &[u8], sink: Sink<'_>) -> Result<()> {
         let shuffle = Arc::clone(&self.shuffle);
         let hash_bytes = shuffle.hash_bytes();
-        let columns = key.get(hash_bytes..).ok_or_else(corrupt)?;
+        let narrow = shuffle.narrow.as_ref().and_then(|_| Narrow::key(key));
+        let columns = match &narrow {
+            Some(columns) => columns,
+            None => key.get(hash_bytes..).ok_or_else(corrupt)?,
+        };
         let head = match shuffle.orders_within() {
             true => key::head_bytes(&shuffle.key[..shuffle.group_count], columns),
             false => Some(columns.len()),
         };
-        let head = hash_bytes + head.ok_or_else(corrupt)?;
+        let head = match narrow {
+            Some(_) => key.len(),
+            None => hash_bytes + head.ok_or_else(corrupt)?,
+        };
         let is_same = self.is_open && self.last[..self.head_bytes] == key[..head];
         if !is_same {
             self.end(sink)?;

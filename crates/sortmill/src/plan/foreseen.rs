@@ -60,12 +60,13 @@ impl Plan {
         let (spills, loads) = (job.reaches(Stage::Spill), job.reaches(Stage::Load));
         // What may be among the first stays in memory.
         let temp_bytes = match self.candidates {
-            None if spills => temp_bytes,
+            None if spills && !job.passes_on => temp_bytes,
             _ => 0,
         };
-        let merges = merges && self.candidates.is_none();
+        let merges = merges && self.candidates.is_none() && !job.passes_on;
         self.temp_bytes = Some(temp_bytes);
-        self.resident_bytes = Some(resident_bytes);
+        // Of partitions that stay empty nobody knows how much is touched.
+        self.resident_bytes = Some(resident_bytes).filter(|_| !job.passes_on);
         self.passes = match temp_bytes {
             0 => 1,
             _ if merges => 3,

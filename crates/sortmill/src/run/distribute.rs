@@ -113,7 +113,7 @@ pub fn distribute(
         header_lines: shared.job.header_lines,
         header: shared.job.columns.as_ref().and_then(Columns::header),
         counts_lines: shared.counts_lines(),
-        side_by_side: true,
+        side_by_side: shared.passing.is_none(),
         share: exchange.map(|exchange| exchange.share.clone()),
         longs: &mut *longs,
         watcher: (sampled_in_passing && wants_table).then_some(&mut watcher as &mut dyn Watcher),
@@ -383,17 +383,32 @@ fn work(
     let mut worker = Worker::new(shared, partitions, exchange, Stage::Cut)?;
     worker.origins = origins;
     loop {
-        let chunk = match in_hand {
-            None => next_chunk(chunks, partitions, meter)?.map(|chunk| (0, chunk)),
+        let passing = shared.passing.as_ref();
+        if let Some(passing) = passing.filter(|_| worker.hands.has_turn) {
+            passing.end(worker.hands.turn);
+        }
+        let mut take = || match in_hand {
+            None => Ok(next_chunk(chunks, partitions, meter)?.map(|chunk| (0, chunk))),
             Some(in_hand) => {
                 let taken = in_hand.take(chunks);
                 meter.lap(Stage::Cut, State::Input);
-                taken
+                Ok(taken)
+            }
+        };
+        let chunk = match passing {
+            None => take()?,
+            Some(passing) => {
+                let (turn, chunk) = passing.take(take)?;
+                (worker.hands.turn, worker.hands.has_turn) = (turn, true);
+                chunk
             }
         };
         let Some((turn, chunk)) = chunk else {
             shared.stop.check()?;
             worker.end(&table, meter)?;
+            if let Some(passing) = passing {
+                passing.end(worker.hands.turn);
+            }
             return Ok(worker.hands.seen);
         };
         if let Some(in_hand) = in_hand

@@ -195,6 +195,7 @@ impl Done {
             distribute: Took::default(),
             sort,
             order: None,
+            passed: false,
             merged: Some(Merged {
                 inputs: merging.row_count as u64,
                 fan_in: merging.fan_in as u64,

@@ -27,6 +27,7 @@ mod notice;
 mod ordered;
 mod origins;
 mod parts;
+mod pass;
 mod probe;
 mod proof;
 mod relocate;
@@ -62,6 +63,7 @@ use crate::metrics::{Meter, Stage};
 use crate::packing::Packers;
 use crate::partitions::Counts;
 use crate::parts::{Cuts, Even, PartCut, Parts};
+use crate::passing::Passing;
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
@@ -141,6 +143,7 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     until::check_stage(job)?;
     columns::check(job)?;
     job.check_functions()?;
+    pass::check(job)?;
     yields::check(job)?;
     cluster::check(job)?;
     if job.merge.is_some() {
@@ -676,6 +679,8 @@ pub struct Shared<'a> {
     pub(crate) block_pool: Pool,
     /// Who compresses temporary data, of a job that may do so.
     packers: Option<Packers>,
+    /// What lies between mapping and writing, of a job that does nothing else.
+    passing: Option<Arc<Passing>>,
     temps: &'a Temps<'a>,
     /// What workers know of the first records, where only those come out.
     pub(crate) bar: Bar,
@@ -718,6 +723,7 @@ impl<'a> Shared<'a> {
                 .temp_packing
                 .as_ref()
                 .map(|packing| Packers::new(packing, plan.block_bytes)),
+            passing: pass::passing(job, plan, stop),
             temps,
             bar: Bar::default(),
             cut_keys: None,
@@ -743,27 +749,6 @@ impl Shared<'_> {
         Meter::start_at(self.os, stages, began_ns)
             .drawn_on(track)
             .telling(self.job.progress.as_deref())
-    }
-
-    fn memory(&self, resident_bytes_peak: u64) -> crate::report::Memory {
-        let mut holders = Vec::new();
-        for holder in &self.plan.budget.holders {
-            let peak = match holder.name.as_str() {
-                "chunk and output buffers" => self.chunk_pool.peak_bytes(),
-                "partitions in memory" => self.block_pool.peak_bytes(),
-                _ => holder.bytes,
-            };
-            holders.push(crate::report::HolderPeak {
-                name: holder.name.clone(),
-                limit_bytes: holder.bytes,
-                peak_bytes: peak,
-            });
-        }
-        crate::report::Memory {
-            limit_bytes: self.plan.budget.limit_bytes,
-            resident_bytes_peak,
-            holders,
-        }
     }
 }
 

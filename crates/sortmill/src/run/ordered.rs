@@ -160,6 +160,7 @@ impl<'a> Rounds<'a> {
                     pieces: found.piece_count as u64,
                     ..Order::default()
                 }),
+                passed: false,
                 merged: None,
             },
         })

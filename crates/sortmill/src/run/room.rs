@@ -1,5 +1,5 @@
 //! Room on the disks: whether there is enough, whether output and temporary data can share it, and what is known of
-//! each folder that temporary data are spread over.
+//! each folder that temporary data are spread over; and what room in memory was taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use sortmill_io::Os;
 use sortmill_io::os::Kind;
 
-use super::Where;
+use super::{Shared, Where};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::plan::{Doubt, Plan};
+use crate::report::{HolderPeak, Memory};
 use crate::spread::{Spread, TempFolder};
 use crate::stage::read::Source;
 use crate::text;
@@ -240,4 +241,28 @@ fn too_little(what: &str, bytes: u64, have: u64) -> Error {
     let (need, have) = (text::bytes(bytes), text::bytes(have));
     let cause = format!("{what} {need}, and {have} are free: {missing} are missing");
     Error::new(ErrorKind::Space, DOING, cause)
+}
+
+impl Shared<'_> {
+    /// The most that each holder of memory held.
+    pub fn memory(&self, resident_bytes_peak: u64) -> Memory {
+        let mut holders = Vec::new();
+        for holder in &self.plan.budget.holders {
+            let peak = match holder.name.as_str() {
+                "chunk and output buffers" => self.chunk_pool.peak_bytes(),
+                "partitions in memory" => self.block_pool.peak_bytes(),
+                _ => holder.bytes,
+            };
+            holders.push(HolderPeak {
+                name: holder.name.clone(),
+                limit_bytes: holder.bytes,
+                peak_bytes: peak,
+            });
+        }
+        Memory {
+            limit_bytes: self.plan.budget.limit_bytes,
+            resident_bytes_peak,
+            holders,
+        }
+    }
 }

@@ -251,7 +251,7 @@ pub fn sort(
     let is_file = !matches!(target, Some(Target::Stream(_)));
     let frames = Frames::new(shared)?;
     let writes = Output {
-        pool: &shared.chunk_pool,
+        pool: shared.output_pool(),
         blocks: &blocks,
         seams: span.seams,
         total: span.total.filter(|_| frames.is_none()),
@@ -347,8 +347,10 @@ pub fn sort(
         guarded(stop, || {
             phase.put_header(span.header, before_units, &mut meter)
         });
+        let passing = shared.passing.as_ref();
+        let passed = passing.map(|passing| phase.put_passing(passing, began_ns));
         let load_end = join(loader);
-        let worker_ends: Vec<_> = workers.into_iter().map(join).collect();
+        let worker_ends: Vec<_> = workers.into_iter().map(join).chain(passed).collect();
         if !stop.is_stopped() {
             guarded(stop, || phase.finish(&mut meter));
         }

@@ -5,6 +5,7 @@ use super::distribute::{Distributed, distribute};
 use super::merge_inputs::merge_inputs;
 use super::notice::{Noticed, notice};
 use super::ordered;
+use super::pass::pass;
 use super::sampling::Drawn;
 use super::sorting::{self, Sorted, Span};
 use super::{Shared, cuts, made_parts, top};
@@ -26,6 +27,8 @@ pub struct Way {
     pub order: Option<Order>,
     /// Of sorted inputs, how they were merged: that is all the way there is.
     pub merged: Option<Merged>,
+    /// What was mapped passed on to the output at once, and was not sorted: one phase.
+    pub passed: bool,
 }
 
 /// What a phase took.
@@ -67,6 +70,9 @@ impl Way {
         if self.merged.is_some() {
             return vec![phase("merge", &self.sort, &self.sorted.metrics)];
         }
+        if self.passed {
+            return vec![phase("pass", &self.distribute, &self.distributed.metrics)];
+        }
         vec![
             phase("distribute", &self.distribute, &self.distributed.metrics),
             phase("sort", &self.sort, &self.sorted.metrics),
@@ -79,7 +85,7 @@ impl Way {
         let is_one_pass = self.order.is_some_and(|order| order.is_one_pass);
         // What cannot be among the first need not be kept anywhere.
         let keeps_few = plan.yields.first().is_some();
-        if is_one_pass || self.merged.is_some() || keeps_few {
+        if is_one_pass || self.merged.is_some() || self.passed || keeps_few {
             return read.bytes + output_bytes;
         }
         // What was compressed is read so, and spilled as what it was.
@@ -103,6 +109,9 @@ pub fn go(
         let way = merge_inputs(shared, sources, target)?;
         *distributed_bytes = Some(way.distributed.fingerprint.bytes);
         return Ok(way);
+    }
+    if shared.passing.is_some() {
+        return pass(shared, sources, target);
     }
     let looks = shared.plan.looks_for_order;
     let sampling = looks.then(|| shared.begun("sample"));
@@ -174,5 +183,6 @@ fn one_after_the_other(
         sort: sort_took,
         order: None,
         merged: None,
+        passed: false,
     })
 }

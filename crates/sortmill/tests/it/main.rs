@@ -17,6 +17,8 @@ mod pipeline;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_batches;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_functions;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_inputs;
@@ -24,6 +26,10 @@ mod pipeline_inputs;
 mod pipeline_nulls;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_outputs;
+#[cfg(not(feature = "shuttle"))]
+mod pipeline_pass;
+#[cfg(not(feature = "shuttle"))]
+mod pipeline_rank;
 #[cfg(not(feature = "shuttle"))]
 mod progress;
 #[cfg(not(feature = "shuttle"))]

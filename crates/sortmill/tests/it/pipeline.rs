@@ -229,8 +229,8 @@ fn the_same_whatever_the_memory() {
 fn distinct_select_filter_and_split() {
     let text = Text::new("distinct_select_filter_and_split", 8_000);
     let table = text.table().flat_map(&words("line")).unwrap();
-    let long = |values: &[Value<'_>]| Ok(values[0].bytes().len() > 5);
-    let table = table.filter(&["word"], Arc::new(long)).unwrap();
+    let long = table.filter(["word"], |[word]| Ok(word.bytes().len() > 5));
+    let table = long.unwrap();
     let table = table.distinct().unwrap().sort(&[("word", true)]).unwrap();
     run(&table.write(text.out("out"), Form::Text).unwrap(), &small()).unwrap();
     let all: BTreeSet<String> = text.words().into_iter().collect();
@@ -462,7 +462,8 @@ fn one_group_larger_than_memory() {
         Column::new("key", Type::String),
         Column::new("n", Type::U64),
     ];
-    let in_order = groups.apply(
+    let in_order = groups.apply_sorted(
+        &[],
         made,
         Arc::new(|| {
             let mut open: Option<(Vec<u8>, u64, u64)> = None;
@@ -632,13 +633,13 @@ fn what_goes_wrong_is_told() {
 
     // A function that fails on the way into and out of partitions, and one that makes another type.
     let lines = read_text([sales.text.pattern("in/sales.tsv")], 0);
-    let refuse = |_: &[Value<'_>]| Err(Error::new(ErrorKind::Function, "asking", "no answer"));
-    let before = lines.filter(&["line"], Arc::new(refuse)).unwrap();
+    let refuse = |_: [Value<'_>; 1]| Err(Error::new(ErrorKind::Function, "asking", "no answer"));
+    let before = lines.filter(["line"], refuse).unwrap();
     fails(&before, &small(), ErrorKind::Function, "no answer");
     let after = lines
         .sort(&[("line", false)])
         .unwrap()
-        .filter(&["line"], Arc::new(refuse))
+        .filter(["line"], refuse)
         .unwrap();
     fails(&after, &small(), ErrorKind::Function, "no answer");
     let other = |_: &[Value<'_>], out: sortmill::pipeline::Sink<'_>| out(&[Value::I64(1)]);

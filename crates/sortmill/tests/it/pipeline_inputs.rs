@@ -313,8 +313,8 @@ fn grep_with_file_and_line() {
     }
     let table = read_text([text(&scratch, "*.txt*")], 2);
     let table = table.with_place(Some("file"), Some("number")).unwrap();
-    let has = |values: &[Value<'_>]| Ok(values[0].bytes().ends_with(b"needle"));
-    let table = table.filter(&["line"], Arc::new(has)).unwrap();
+    let has = table.filter(["line"], |[line]| Ok(line.bytes().ends_with(b"needle")));
+    let table = has.unwrap();
     let table = table.select(&["file", "number", "line"]).unwrap();
     let found = written(&table, Form::Text, &scratch.path("out")).unwrap();
     assert!(String::from_utf8(found).unwrap() == wanted.concat());
@@ -592,8 +592,8 @@ fn the_first_records_without_a_job() {
     let columns = vec![column("n", Type::I64)];
     let table = read_csv([text(&scratch, "?.csv")], Csv::default(), columns).unwrap();
     let table = table.with_place(None, Some("line")).unwrap();
-    let some = |values: &[Value<'_>]| Ok(matches!(values[0], Value::I64(n) if n % 7_000 == 0));
-    let rare = table.filter(&["n"], Arc::new(some)).unwrap();
+    let rare = table.filter(["n"], |[n]| Ok(n.i64()? % 7_000 == 0));
+    let rare = rare.unwrap();
     let head = |table: &Table, count: usize| {
         let rows = table.head(count, &host()).unwrap()?;
         let number = |row: &Vec<Owned>| match (row[0].value(), row[1].value()) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::Value as Json;
 use sortmill::error::{Error, ErrorKind};
@@ -191,12 +190,8 @@ fn files_of_what_verbs_make() {
     wanted.sort_unstable();
     assert_eq!(found, wanted);
 
-    let ones = |values: &[Value<'_>]| Ok(values[1] == Value::U64(1));
     let few = counts.top(9, &[("count", false)]).unwrap();
-    let none = few.filter(
-        &["word", "count"],
-        Arc::new(move |values| ones(values).map(|is| !is)),
-    );
+    let none = few.filter(["count"], |[count]| Ok(count.u64()? != 1));
     for (table, many) in [(few.clone(), 9), (none.unwrap(), 0)] {
         let rare = model.values().filter(|&&n| n == 1).count();
         assert!(rare >= 9);
@@ -245,12 +240,12 @@ fn what_is_there_is_replaced_or_refused() {
         wanted
     );
     // A failure in the midst of it leaves what was there.
-    let fails = |values: &[Value<'_>]| match values[0].bytes().starts_with(b"w9") {
+    let fails = |[line]: [Value<'_>; 1]| match line.bytes().starts_with(b"w9") {
         true => Err(Error::new(ErrorKind::Function, "asking", "no answer")),
         false => Ok(true),
     };
     let sorted = table.sort(&[("line", false)]).unwrap();
-    let failing = sorted.filter(&["line"], Arc::new(fails)).unwrap();
+    let failing = sorted.filter(["line"], fails).unwrap();
     let failing = failing.write(scratch.path("out"), CSV).unwrap();
     if lines.iter().any(|line| line.starts_with("w9")) {
         let error = run(&failing.in_files(3).unwrap()).unwrap_err();

@@ -30,6 +30,9 @@ pub struct Hands<'a> {
     pub passed: u64,
     /// What may be among the first, where only those come out.
     pub best: Option<Best<'a>>,
+    /// The turn of its chunk, where what is made of it passes on to the output; once it has had one.
+    pub turn: u64,
+    pub has_turn: bool,
     /// What it has seen.
     pub seen: Seen,
 }
@@ -51,6 +54,8 @@ impl<'a> Hands<'a> {
             shuffle: shared.job.yields.shuffle(),
             passed: 0,
             best: shared.job.yields.first().map(best).transpose()?,
+            turn: 0,
+            has_turn: false,
             seen: Seen::default(),
         })
     }
@@ -115,6 +120,17 @@ impl To<'_> {
         hands.seen.mapped.merge(&batch.fingerprint);
         let passing = Batch { ..*batch };
         let batch = &border::batch(self.shared.job, Border::Partition, passing);
+        if let Some(passing) = &self.shared.passing {
+            let bytes = match batch.is_empty() {
+                true => &[],
+                false => &batch.bytes[batch.offsets.range(0).start..batch.offsets.end()],
+            };
+            let was_put = passing.put(hands.turn, bytes);
+            meter.lap(Stage::Partition, State::Output);
+            return was_put
+                .then_some(())
+                .ok_or_else(|| self.shared.stop.error());
+        }
         let mut dropped = Fingerprint::default();
         match self.goes {
             Goes::AllToSlot(slot) => {

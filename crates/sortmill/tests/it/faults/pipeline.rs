@@ -40,7 +40,22 @@ struct Outcome {
     temp_written: u64,
 }
 
-fn run(input: &Arc<Vec<u8>>, seed: u64, fault: Option<Fault>) -> Outcome {
+/// Lines that have a letter, in their order: nothing is brought together.
+fn passing() -> Pipeline {
+    let table = read_text(["/in"], 0).filter(["line"], |[line]| Ok(has_letter(line.bytes())));
+    table.unwrap().write("/out", Form::Text).unwrap()
+}
+
+fn has_letter(line: &[u8]) -> bool {
+    line.iter().any(|byte| b"aeiou".contains(byte))
+}
+
+fn run(
+    pipeline: fn() -> Pipeline,
+    input: &Arc<Vec<u8>>,
+    seed: u64,
+    fault: Option<Fault>,
+) -> Outcome {
     let input = Arc::clone(input);
     under_schedule(seed, move || {
         let sim = Sim::new(seed);
@@ -77,7 +92,7 @@ fn sweep(kind: FaultKind, step: usize, mut see: impl FnMut(&Outcome)) {
     println!("SEED={seed}");
     let input = Arc::new(input(seed, 250_000));
     let wanted = wanted(&input);
-    let healthy = run(&input, seed, None);
+    let healthy = run(pipeline, &input, seed, None);
     assert!(healthy.result.is_ok(), "{:?}", healthy.result);
     assert!(healthy.temp_written > 20_000, "{}", healthy.temp_written);
     for at in (0..healthy.operations).step_by(step) {
@@ -86,7 +101,12 @@ fn sweep(kind: FaultKind, step: usize, mut see: impl FnMut(&Outcome)) {
             for_good: false,
             kind,
         };
-        let outcome = run(&input, seed.wrapping_mul(1_000_003) + at, Some(fault));
+        let outcome = run(
+            pipeline,
+            &input,
+            seed.wrapping_mul(1_000_003) + at,
+            Some(fault),
+        );
         let told = format!("{:?} {:?}", outcome.struck, outcome.result);
         let operation = outcome
             .struck
@@ -115,6 +135,47 @@ fn faults_in_a_pipeline() {
             assert!(harmless, "{place:?} passed unnoticed");
         }
     });
+}
+
+/// Workers hand what they make over in turn, and none waits for ever, whatever fails and whoever is first.
+#[test]
+fn faults_where_nothing_is_brought_together() {
+    let seed = seed();
+    println!("SEED={seed}");
+    let input = Arc::new(input(seed, 60_000));
+    let lines = input.split_inclusive(|&byte| byte == b'\n');
+    let mut wanted = lines
+        .filter(|line| has_letter(line))
+        .collect::<Vec<_>>()
+        .concat();
+    if wanted.last().is_some_and(|&byte| byte != b'\n') {
+        wanted.push(b'\n');
+    }
+    let healthy = run(passing, &input, seed, None);
+    assert!(healthy.result.is_ok(), "{:?}", healthy.result);
+    assert!(healthy.output == wanted && healthy.temp_written == 0);
+    for at in 0..healthy.operations {
+        let fault = Fault {
+            at,
+            for_good: at % 2 == 0,
+            kind: FaultKind::Error(5),
+        };
+        let outcome = run(
+            passing,
+            &input,
+            seed.wrapping_mul(1_000_003) + at,
+            Some(fault),
+        );
+        let told = format!("{:?} {:?}", outcome.struck, outcome.result);
+        match &outcome.result {
+            Ok(()) => assert!(outcome.output == wanted, "wrong output: {told}"),
+            Err(_) => {
+                let struck = outcome.struck.as_ref();
+                let is_late = struck.is_some_and(|struck| struck.operation == "sync_dir");
+                assert!(is_late || outcome.output == OLD, "old output gone: {told}");
+            }
+        }
+    }
 }
 
 /// Whether it struck what lies in the temporary folder.

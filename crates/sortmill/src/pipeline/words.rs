@@ -1,0 +1,369 @@
+//! Groups of one whole number, with aggregates that are a word each: they go to partitions as records of a fixed size,
+//! rather than as pairs.
+//!
+//! ```text
+//! | mixed key, 8, the highest byte first | a word of 8 for each aggregate, little-endian |
+//! ```
+//!
+//! The key is mixed (`mix.rs`), so that it is its own hash. A word is what an aggregate makes of one record or of several,
+//! which look alike: so groups that came lately are combined in a table of rows of words, and what does not fit there goes
+//! by as it is. A pair of the same would have 8 bytes of lengths, 8 of a hash and a wider state besides; records of one size
+//! need no table of where they begin. As in `combine.rs`, the table stands aside for a while where few records find their
+//! group in it; what comes often is then still kept, in the few places of a cache that the next group takes over (CD 1.7.2: a
+//! small combiner for the commonest words).
+
+use super::aggregate::{Computed, State};
+use super::column::{Column, Type, Value};
+use super::combine::{ASIDE, PairSink, WORTH};
+use super::mix::{mix, unmix};
+use crate::job::Job;
+use crate::order::{Format, KeyPart};
+
+/// Bytes of a key, and of a word.
+const WORD_BYTES: usize = 8;
+/// In a place of the table where no group is. A group whose key looks so has a place of its own behind all others.
+const NOBODY: u64 = u64::MAX;
+/// Places at first, and those that are kept while the table stands aside.
+const PLACES_MIN: usize = 1024;
+
+/// How a group that is so narrow lies in a record.
+#[derive(Clone)]
+pub struct Narrow {
+    /// Which column the group is, and whether it has a sign.
+    at: usize,
+    is_signed: bool,
+    aggregates: Vec<Computed>,
+}
+
+impl Narrow {
+    /// If groups of the columns `by` with these aggregates can lie so.
+    #[must_use]
+    pub fn new(table: &[Column], by: &[usize], aggregates: &[Computed]) -> Option<Self> {
+        let &[at] = by else {
+            return None;
+        };
+        let (kind, nullable) = (table[at].kind, table[at].nullable);
+        let is_narrow = matches!(kind, Type::I64 | Type::U64) && !nullable;
+        (is_narrow && aggregates.iter().all(Computed::is_word)).then(|| Self {
+            at,
+            is_signed: kind == Type::I64,
+            aggregates: aggregates.to_vec(),
+        })
+    }
+
+    /// Bytes of a record.
+    #[must_use]
+    pub fn record_bytes(&self) -> u32 {
+        (WORD_BYTES * (1 + self.aggregates.len())) as u32
+    }
+
+    /// Says in `job` what its records are, made by a function or read.
+    pub fn ask(&self, job: &mut Job) {
+        match job.map_makes_pairs {
+            true => job.pair_bytes = Some(self.record_bytes()),
+            false => {
+                job.format = Format::Fixed(self.record_bytes());
+                job.keys = vec![KeyPart::plain(0, WORD_BYTES as u32)];
+            }
+        }
+    }
+
+    /// The mixed key of a record's group, as bytes, and the words. `None` if they are none.
+    #[must_use]
+    pub fn halves<'r>(&self, record: &'r [u8]) -> Option<(&'r [u8], &'r [u8])> {
+        let is_one = record.len() == self.record_bytes() as usize;
+        is_one.then(|| record.split_at(WORD_BYTES))
+    }
+
+    /// The key that `mixed` says, as keys lie elsewhere.
+    #[must_use]
+    pub fn key(mixed: &[u8]) -> Option<[u8; WORD_BYTES]> {
+        let mixed = u64::from_be_bytes(mixed.try_into().ok()?);
+        Some(unmix(mixed).to_be_bytes())
+    }
+
+    /// Adds the words of a record to the states of its group. `None` if that cannot be.
+    #[must_use]
+    pub fn merge(&self, states: &mut [State], words: &[u8]) -> Option<()> {
+        let words = words.chunks_exact(WORD_BYTES);
+        for ((aggregate, state), word) in self.aggregates.iter().zip(states).zip(words) {
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            aggregate.merge_word(state, word)?;
+        }
+        Some(())
+    }
+
+    fn mixed(&self, record: &[Value<'_>]) -> u64 {
+        let key = match record[self.at] {
+            Value::I64(value) if self.is_signed => value as u64 ^ 1 << 63,
+            Value::U64(value) => value,
+            other => panic!("{other:?} is no whole number"),
+        };
+        mix(key)
+    }
+}
+
+/// Groups that came lately.
+pub struct Words {
+    narrow: Narrow,
+    /// Rows of a mixed key and words: a power of two of places, at most half of them taken, and one behind them.
+    rows: Vec<u64>,
+    stride: usize,
+    places: usize,
+    places_max: usize,
+    group_count: usize,
+    /// Whether the place behind all others is taken.
+    has_nobody: bool,
+    /// Records since it was empty, and those that are still to pass by.
+    records: u64,
+    aside: u64,
+    value: Vec<u8>,
+}
+
+impl Words {
+    /// An empty table of at most `bytes_max` bytes.
+    #[must_use]
+    pub fn new(narrow: &Narrow, bytes_max: u64) -> Self {
+        let stride = 1 + narrow.aggregates.len();
+        // While it grows the one before is there too.
+        let most = usize::try_from(bytes_max / 3 * 2).unwrap_or(usize::MAX) / (stride * WORD_BYTES);
+        let places_max = most.checked_ilog2().map_or(0, |bits| 1 << bits);
+        Self {
+            rows: vec![NOBODY; (PLACES_MIN + 1) * stride],
+            narrow: narrow.clone(),
+            stride,
+            places: PLACES_MIN,
+            places_max: PLACES_MIN.max(places_max),
+            group_count: 0,
+            has_nobody: false,
+            records: 0,
+            aside: 0,
+            value: Vec::new(),
+        }
+    }
+
+    /// Takes a record.
+    pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
+        let mixed = self.narrow.mixed(record);
+        if self.aside > 0 {
+            return self.pass(mixed, record, pairs);
+        }
+        let aggregates = &self.narrow.aggregates;
+        self.records += 1;
+        let place = self.find(mixed);
+        let is_new = match place == self.places {
+            true => !std::mem::replace(&mut self.has_nobody, true),
+            false => self.rows[place * self.stride] == NOBODY,
+        };
+        let row = &mut self.rows[place * self.stride..][..self.stride];
+        let (key, words) = row.split_at_mut(1);
+        key[0] = mixed;
+        let mut joined = aggregates.iter().zip(&mut *words);
+        let fits = joined.all(|(one, word)| one.join(*word, one.word(record)).is_some());
+        if !is_new && !fits {
+            // A sum that has no room goes on its way, and another one begins.
+            put(mixed, words.iter().copied(), &mut self.value, pairs);
+        }
+        for (one, word) in aggregates.iter().zip(words) {
+            *word = match is_new || !fits {
+                true => one.word(record),
+                false => one.join(*word, one.word(record)).unwrap_or(*word),
+            };
+        }
+        if is_new {
+            self.group_count += 1;
+            if 2 * self.group_count > self.places {
+                self.make_room(pairs);
+            }
+        }
+    }
+
+    /// Takes a record while the table stands aside: it is kept where there is one of its group, else in the place of another.
+    fn pass(&mut self, mixed: u64, record: &[Value<'_>], pairs: PairSink<'_>) {
+        let aggregates = &self.narrow.aggregates;
+        let place = match mixed {
+            NOBODY => self.places,
+            _ => mixed as usize & (PLACES_MIN - 1),
+        };
+        let row = &mut self.rows[place * self.stride..][..self.stride];
+        let (key, words) = row.split_at_mut(1);
+        let is_alike = key[0] == mixed && mixed != NOBODY;
+        let mut joined = aggregates.iter().zip(&mut *words);
+        if is_alike && joined.all(|(one, word)| one.join(*word, one.word(record)).is_some()) {
+            for (one, word) in aggregates.iter().zip(words) {
+                *word = one.join(*word, one.word(record)).unwrap_or(*word);
+            }
+        } else if mixed == NOBODY {
+            let words = aggregates.iter().map(|one| one.word(record));
+            put(mixed, words, &mut self.value, pairs);
+        } else {
+            if key[0] != NOBODY {
+                put(key[0], words.iter().copied(), &mut self.value, pairs);
+            }
+            key[0] = mixed;
+            for (one, word) in aggregates.iter().zip(words) {
+                *word = one.word(record);
+            }
+        }
+        self.aside -= 1;
+        if self.aside == 0 {
+            // From now on a group's place is another one.
+            self.end(pairs);
+        }
+    }
+
+    /// The place of a group, or the one where it belongs.
+    #[inline]
+    fn find(&self, mixed: u64) -> usize {
+        if mixed == NOBODY {
+            return self.places;
+        }
+        let mask = self.places - 1;
+        let mut place = mixed as usize & mask;
+        loop {
+            let found = self.rows[place * self.stride];
+            if found == mixed || found == NOBODY {
+                return place;
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Doubles the places, or empties them if there may be no more.
+    fn make_room(&mut self, pairs: PairSink<'_>) {
+        if self.places == self.places_max {
+            return self.end(pairs);
+        }
+        let stride = self.stride;
+        let before = self.places;
+        self.places = 2 * before;
+        let rows = vec![NOBODY; (self.places + 1) * stride];
+        let old = std::mem::replace(&mut self.rows, rows);
+        for (place, row) in old.chunks_exact(stride).enumerate() {
+            let place = match place == before {
+                true => self.places,
+                false if row[0] == NOBODY => continue,
+                false => self.find(row[0]),
+            };
+            self.rows[place * stride..][..stride].copy_from_slice(row);
+        }
+    }
+
+    /// Hands on all groups: the table is empty afterwards.
+    pub fn end(&mut self, pairs: PairSink<'_>) {
+        for (place, row) in self.rows.chunks_exact(self.stride).enumerate() {
+            let is_taken = match place == self.places {
+                true => self.has_nobody,
+                false => row[0] != NOBODY,
+            };
+            if is_taken {
+                put(row[0], row[1..].iter().copied(), &mut self.value, pairs);
+            }
+        }
+        if self.records < WORTH * self.group_count as u64 {
+            self.aside = ASIDE * self.records;
+        }
+        self.rows.fill(NOBODY);
+        self.has_nobody = false;
+        (self.group_count, self.records) = (0, 0);
+    }
+}
+
+/// Hands on a group.
+#[inline]
+fn put(mixed: u64, words: impl Iterator<Item = u64>, value: &mut Vec<u8>, pairs: PairSink<'_>) {
+    value.clear();
+    words.for_each(|word| value.extend_from_slice(&word.to_le_bytes()));
+    pairs(&mixed.to_be_bytes(), value);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{Aggregate, count, max, sum};
+    use super::*;
+
+    /// Adds records of a key and a number to a table of `bytes_max` bytes. What comes out, merged, must be what a map
+    /// of them holds. Answers how many pairs came out.
+    fn check(records: &[(i64, i64)], bytes_max: u64) -> usize {
+        let columns = [Column::new("key", Type::I64), Column::new("n", Type::I64)];
+        let asked: [Aggregate; 3] = [count(), sum("n"), max("n")];
+        let computed = asked.map(|one| one.find(&columns).unwrap().0);
+        let narrow = Narrow::new(&columns, &[0], &computed).unwrap();
+        let begin = || computed.iter().map(Computed::begin).collect::<Vec<State>>();
+        let mut words = Words::new(&narrow, bytes_max);
+        let (mut found, mut pairs) = (BTreeMap::new(), 0);
+        let mut take = |mixed: &[u8], value: &[u8]| {
+            pairs += 1;
+            let key = u64::from_be_bytes(Narrow::key(mixed).unwrap()) ^ 1 << 63;
+            let states = found.entry(key as i64).or_insert_with(begin);
+            narrow.merge(states, value).unwrap();
+        };
+        for &(key, n) in records {
+            words.add(&[Value::I64(key), Value::I64(n)], &mut take);
+            let bytes = words.rows.len() * WORD_BYTES;
+            assert!(words.places == PLACES_MIN || bytes as u64 <= bytes_max);
+        }
+        words.end(&mut take);
+        words.end(&mut |_, _| panic!("it was empty"));
+        let mut wanted: BTreeMap<i64, (u64, i128, i64)> = BTreeMap::new();
+        for &(key, n) in records {
+            let one = wanted.entry(key).or_insert((0, 0, n));
+            *one = (one.0 + 1, one.1 + i128::from(n), one.2.max(n));
+        }
+        assert!(found.keys().eq(wanted.keys()));
+        for (states, (count, sum, max)) in found.values().zip(wanted.values()) {
+            let value = |at: usize| computed[at].value(&states[at]);
+            assert_eq!(value(0).unwrap(), Value::U64(*count));
+            match i64::try_from(*sum) {
+                Ok(sum) => assert_eq!(value(1).unwrap(), Value::I64(sum)),
+                Err(_) => assert!(value(1).is_err()),
+            }
+            assert_eq!(value(2).unwrap(), Value::I64(*max));
+        }
+        pairs
+    }
+
+    #[test]
+    fn groups_are_combined() {
+        assert_eq!(check(&[], 1 << 20), 0);
+        let few: Vec<_> = (0..20_000).map(|n| (n % 100 - 50, n - 3000)).collect();
+        assert_eq!(check(&few, 1 << 20), 100);
+        // More groups than there is room for.
+        let many: Vec<_> = (0..20_000).map(|n| (n * 7 % 5000, -n)).collect();
+        assert!(check(&many, 32 << 10) > 5000);
+        assert_eq!(check(&many, 1 << 20), 5000);
+        // Nothing repeats, so most pass by.
+        let alone: Vec<_> = (0..20_000).map(|n| (n, 1)).collect();
+        assert_eq!(check(&alone, 16 << 10), 20_000);
+    }
+
+    #[test]
+    fn a_key_that_looks_like_none_and_sums_without_room() {
+        let nobody = (unmix(NOBODY) ^ 1 << 63) as i64;
+        let mut records = vec![(nobody, 3), (nobody, 4), (0, 1), (nobody, 5)];
+        records.extend((0..200).map(|n| (n, n)));
+        records.push((nobody, -1));
+        assert_eq!(check(&records, 1 << 20), 201);
+        let wide = [i64::MAX, i64::MAX, 5, i64::MIN, i64::MIN, -7];
+        check(&wide.map(|n| (9, n)), 1 << 20);
+        check(&[i64::MAX, 1].map(|n| (9, n)), 1 << 20);
+    }
+
+    #[test]
+    fn groups_that_are_not_narrow() {
+        let columns = [
+            Column::new("key", Type::U64),
+            Column::new("text", Type::String),
+            Column::new("share", Type::F64),
+        ];
+        let narrow = |by: &[usize], asked: Aggregate| {
+            let computed = asked.find(&columns).unwrap().0;
+            Narrow::new(&columns, by, &[computed]).is_some()
+        };
+        assert!(narrow(&[0], count()) && narrow(&[0], max("share")));
+        assert!(!narrow(&[0], sum("share")) && !narrow(&[0], max("text")));
+        assert!(!narrow(&[1], count()) && !narrow(&[2], count()) && !narrow(&[0, 1], count()));
+    }
+}
