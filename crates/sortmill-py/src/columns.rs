@@ -24,7 +24,7 @@ use arrow_buffer::{
 };
 use arrow_schema::{DataType, Schema};
 use sortmill::io::shared::Mapped;
-use sortmill::pipeline::{Column, Gather, Laid, LaidColumn, Laying, Present, Type};
+use sortmill::pipeline::{Column, Gather, Laid, LaidColumn, Laying, Present, Type, most_within};
 
 use crate::arrow::{COLUMN_BYTES_MAX, buffer_of, column_of, present_of, text_of, values_of};
 
@@ -126,19 +126,7 @@ impl Held {
             };
             self.columns.iter().map(of).sum()
         };
-        let left = self.count - from;
-        if bytes(left) <= bytes_max {
-            return left;
-        }
-        let (mut least, mut most) = (1, left);
-        while least + 1 < most {
-            let middle = least.midpoint(most);
-            match bytes(middle) <= bytes_max {
-                true => least = middle,
-                false => most = middle,
-            }
-        }
-        least
+        most_within(self.count - from, bytes_max, bytes)
     }
 
     /// The records `range`, to be laid out.

@@ -290,19 +290,26 @@ impl Gathered {
             let present = count * self.present.iter().flatten().count();
             self.columns.iter().map(of).sum::<usize>() + present
         };
-        let (mut least, mut most) = (1, (self.len() - from).max(1));
-        if bytes(most.min(self.len() - from)) <= bytes_max {
-            return self.len() - from;
-        }
-        while least + 1 < most {
-            let middle = least.midpoint(most);
-            match bytes(middle) <= bytes_max {
-                true => least = middle,
-                false => most = middle,
-            }
-        }
-        least
+        most_within(self.len() - from, bytes_max, bytes)
     }
+}
+
+/// How many of `count` records have at most `bytes_max` bytes together, where the first so many have `bytes`; at least one,
+/// if there is one.
+#[must_use]
+pub fn most_within(count: usize, bytes_max: usize, bytes: impl Fn(usize) -> usize) -> usize {
+    if bytes(count) <= bytes_max {
+        return count;
+    }
+    let (mut least, mut most) = (1, count);
+    while least + 1 < most {
+        let middle = least.midpoint(most);
+        match bytes(middle) <= bytes_max {
+            true => least = middle,
+            false => most = middle,
+        }
+    }
+    least
 }
 
 /// What was wrong with a batch: the number of the record it is about, and why.

@@ -599,14 +599,7 @@ fn reducer(
             }
             let (sunk, blamed) = (Cell::new(0), Cell::new(None));
             // Whatever a partition makes goes out at once, and has no place.
-            let going = Going {
-                slab: (0, 0),
-                place: 0,
-                sunk: &sunk,
-                is_sample: false,
-                is_full: &|| false,
-                blamed: &blamed,
-            };
+            let going = Going::of_no_place(&sunk, &blamed);
             let mut put = |record: &[Value<'_>]| end.put(record, out);
             let mut sink = |record: &[Value<'_>]| steps.go(going, record, &mut put);
             let mut done = match pair {

@@ -79,6 +79,7 @@ pub use compute::{Formula, hash, parse, timestamp};
 pub use exact::ExactSum;
 pub use gather::{
     BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Present, Refused, RowSink, hand_over,
+    most_within,
 };
 pub use go::{PhaseReport, PipelineReport};
 pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};

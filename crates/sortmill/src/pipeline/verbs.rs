@@ -205,7 +205,19 @@ pub(super) struct Going<'g> {
     pub blamed: &'g Cell<Option<u32>>,
 }
 
-impl Going<'_> {
+impl<'g> Going<'g> {
+    /// That of a record which has no place in an input, and of which everything goes on at once.
+    pub fn of_no_place(sunk: &'g Cell<u32>, blamed: &'g Cell<Option<u32>>) -> Self {
+        Self {
+            slab: (0, 0),
+            place: 0,
+            sunk,
+            is_sample: false,
+            is_full: &|| false,
+            blamed,
+        }
+    }
+
     /// Where the record lies that begins at `place` of the slab.
     pub fn lies(&self, place: u32) -> Place {
         (self.slab.0, self.slab.1.wrapping_add(u64::from(place)))
@@ -521,14 +533,7 @@ mod tests {
     /// Has one step work on a record.
     fn go(step: Step, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
         let (sunk, blamed) = (Cell::new(0), Cell::new(None));
-        let going = Going {
-            slab: (0, 0),
-            place: 0,
-            sunk: &sunk,
-            is_sample: false,
-            is_full: &|| false,
-            blamed: &blamed,
-        };
+        let going = Going::of_no_place(&sunk, &blamed);
         Steps::new(&[step]).go(going, record, sink)
     }
 

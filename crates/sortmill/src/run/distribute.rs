@@ -572,6 +572,22 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// Where records go that were cut out of `chunk`, or of one that another process read.
+    fn to<'t>(&self, table: &'t Table, chunk: Option<(&'t Chunk, usize)>) -> To<'t>
+    where
+        'a: 't,
+    {
+        To {
+            shared: self.shared,
+            partitions: self.partitions,
+            origins: self.origins,
+            exchange: self.exchange,
+            table,
+            chunk,
+            goes: chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes),
+        }
+    }
+
     /// Distributes the records that lie back to back in `bytes[from..]`; without a table, cuts them only. They are of
     /// chunk `number`, which is given where this process read it, with the index in `bytes` of what stands at its offset.
     pub fn records(
@@ -596,6 +612,7 @@ impl<'a> Worker<'a> {
                 line,
             };
         }
+        let to = table.map(|table| self.to(table, chunk));
         while from < bytes.len() {
             let batch = cut(
                 plan.input_order(),
@@ -620,16 +637,7 @@ impl<'a> Worker<'a> {
                 count(meter, Stage::Cut, &cut_out, &cut_out);
             }
             meter.lap(self.cuts, State::Work);
-            let Some(table) = table else { continue };
-            let to = To {
-                shared,
-                partitions: self.partitions,
-                origins: self.origins,
-                exchange: self.exchange,
-                table,
-                chunk,
-                goes: chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes),
-            };
+            let Some(to) = &to else { continue };
             let batch = border::batch(shared.job, Border::Map, batch);
             let Some(mapper) = &mut self.mapper else {
                 if self.cuts == Stage::Cut {
@@ -676,17 +684,9 @@ impl<'a> Worker<'a> {
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let shared = self.shared;
+        let to = self.to(table, chunk);
         let Some(mapper) = &mut self.mapper else {
             return Ok(());
-        };
-        let to = To {
-            shared,
-            partitions: self.partitions,
-            origins: self.origins,
-            exchange: self.exchange,
-            table,
-            chunk,
-            goes: chunk.map_or(Goes::ByKey, |(chunk, _)| chunk.goes),
         };
         loop {
             let made = rest(mapper, Pause::Chunk, &mut self.made, number, shared.number);

@@ -2,7 +2,7 @@
 //! they are.
 //!
 //! Segments are put in the order of their chunks first, so that an entry's ordinal is its record's place
-//! and ties come out in input order whatever way the blocks took. Entries are sorted by their first word;
+//! and ties come out in input order whatever way the blocks took. Entries are sorted by the first word that may differ;
 //! where words are equal but keys may differ, the next word takes its place and the run is sorted again.
 //! Long records are sorted by the short ones that stand for them, and [`settle`] does what these do not tell.
 
