@@ -492,20 +492,20 @@ pub fn hand_over(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const KINDS: [Type; 4] = [Type::String, Type::I64, Type::F64, Type::Bool];
+    pub const KINDS: [Type; 4] = [Type::String, Type::I64, Type::F64, Type::Bool];
 
-    fn gathered() -> Gathered {
+    pub fn gathered() -> Gathered {
         lacking(|_, _| false)
     }
 
     /// Records of which some values are missing.
-    fn lacking(is_missing: impl Fn(usize, usize) -> bool) -> Gathered {
+    pub fn lacking(is_missing: impl Fn(usize, usize) -> bool) -> Gathered {
         let mut gathered = Gathered::new(&KINDS);
         for number in 0..10 {
-            let text = vec![b'x'; number];
+            let text = vec![b'a' + number as u8; number];
             let mut values = [
                 Value::Bytes(&text),
                 Value::I64(-(number as i64)),

@@ -330,34 +330,8 @@ fn nth<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::gather::tests::{KINDS, gathered, lacking};
     use super::*;
-
-    const KINDS: [Type; 4] = [Type::String, Type::I64, Type::F64, Type::Bool];
-
-    fn gathered() -> Gathered {
-        lacking(|_, _| false)
-    }
-
-    /// Records of which some values are missing.
-    fn lacking(is_missing: impl Fn(usize, usize) -> bool) -> Gathered {
-        let mut gathered = Gathered::new(&KINDS);
-        for number in 0..10 {
-            let text = vec![b'a' + number as u8; number];
-            let mut values = [
-                Value::Bytes(&text),
-                Value::I64(-(number as i64)),
-                Value::F64(number as f64 / 4.0),
-                Value::Bool(number % 3 == 0),
-            ];
-            for (at, value) in values.iter_mut().enumerate() {
-                if is_missing(number, at) {
-                    *value = Value::Null;
-                }
-            }
-            gathered.push(100 + number as u32, &values).unwrap();
-        }
-        gathered
-    }
 
     #[test]
     fn what_is_laid_out_is_found() {
