@@ -1,6 +1,7 @@
 """A day's pipelines, with GNU's programs and with Sortmill, side by side: `make bench-pipelines`.
 
     python3 bench/pipelines.py                        all cases (5 GB in 1 GiB, three rounds: two hours, 20 GB of disk)
+    python3 bench/pipelines.py --cases "uniq -c" --small-rounds 0 --rounds 1 --resume    adds to this commit's raw results
     python3 bench/pipelines.py --bytes 500000000 --memory 100000000 --cases "uniq -c;shuffle" --rounds 1
     python3 bench/pipelines.py --write                docs/drop-in.md's table, from bench/runs/ alone
     python3 bench/pipelines.py --check                fails where it differs
@@ -9,7 +10,7 @@ Each round runs a case with each program, one after the other, as in measure.py:
 output, both with the same memory (GNU's -S) and as many threads as there are cores (--parallel). Outputs are compared
 byte for byte, those of shuffles by records and checksum. `shuf` has no limit on its memory, and gets what it takes. Small
 inputs come warm, many times, and go to standard output. A line for each run goes to
-bench/runs/<date>-<commit>-pipelines.csv.
+bench/runs/<date>-<commit>-pipelines.csv, of other sizes to large/runs. `--resume` leaves out what has its lines there.
 """
 
 import argparse
@@ -101,41 +102,50 @@ def main():
 class Runs:
     def __init__(self, asked):
         self.asked, self.facts, self.rows = asked, machine_facts(asked), []
-        is_whole = (asked.bytes, asked.memory, asked.is_all) == (BYTES, MEMORY, True)
+        is_whole = (asked.bytes, asked.memory) == (BYTES, MEMORY)
         folder = RUNS if is_whole else REDUCED_RUNS
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{self.facts['date']}-{self.facts['commit']}-pipelines.csv"
-        if self.path.exists() and is_whole:
-            fail(f"{self.path.name} is there already\n\nDelete it to measure again.")
+        is_there = self.path.exists()
+        if is_there and asked.resume:
+            self.rows = pipeline_table.read(self.path)
+        elif is_there and is_whole:
+            fail(f"{self.path.name} is there already\n\nDelete it to measure again, or go on with --resume.")
         self.versions = {GNU: version("gnu"), OURS: version("sortmill")}
         self.without_duckdb = why_missing("duckdb")
         if self.without_duckdb:
             say(f"without DuckDB: {self.without_duckdb}")
         else:
             self.versions[DUCKDB] = version("duckdb")
-        with open(self.path, "w", newline="") as file:
-            csv.DictWriter(file, COLUMNS, lineterminator="\n").writeheader()
+        if not self.rows:
+            with open(self.path, "w", newline="") as file:
+                csv.DictWriter(file, COLUMNS, lineterminator="\n").writeheader()
+        self.before = {(row["case"], row["bytes"], row["round"]) for row in self.rows}
 
-    def keep(self, row):
-        row = {name: row.get(name, self.facts.get(name)) for name in COLUMNS}
-        self.rows.append(row)
+    def keep(self, rows):
+        """Adds what belongs together, so that what was cut off is done again as a whole."""
+        rows = [{name: row.get(name, self.facts.get(name)) for name in COLUMNS} for row in rows]
+        self.rows += rows
         with open(self.path, "a", newline="") as file:
-            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
+            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(rows)
 
     def large(self, data, cases):
         """All rounds of the cases that have this input."""
+        rounds = [(case, number) for number in range(1, self.asked.rounds + 1) for case in cases
+                  if (case.name, number) not in {(name, number) for name, _, number in self.before}]
+        if not rounds:
+            return
         path = self.asked.folder / "in"
         say(f"making {gb(self.asked.bytes)} of {data}")
         make(data, path, self.asked.bytes)
         byte_count = sum(part.stat().st_size for part in ([path] if path.is_file() else path.iterdir()))
         os.sync()
-        for number in range(1, self.asked.rounds + 1):
-            for case in cases:
-                self.round(case, path, byte_count, number)
+        for case, number in rounds:
+            self.round(case, path, byte_count, number)
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def round(self, case, path, byte_count, number):
-        outputs = {}
+        outputs, rows = {}, []
         programs = [GNU, OURS, *([DUCKDB] if case.is_shuffle and not self.without_duckdb else [])]
         # Who goes first has the disk as the one before left it: in turns.
         for program in programs if number % 2 else programs[::-1]:
@@ -158,12 +168,13 @@ class Runs:
             outputs[program] = Made(output, *checked(Plain, output)[1:]).checksum if case.is_shuffle else hash_of(output)
             row |= {"case": case.name, "program": program, "version": self.versions[program], "round": number,
                     "bytes": byte_count, "memory_bytes": self.asked.memory}
-            self.keep(row)
+            rows.append(row)
             say(f"{case.name}, {program}: {row['wall_s']:.1f} s")
             output.unlink()
             shutil.rmtree(temp)
         if len(set(outputs.values())) != 1:
             fail(f"{case.name}: the outputs differ: {outputs}")
+        self.keep(rows)
 
     def script(self, case, program, path, output, temp):
         files = f"'{path}'/*" if path.is_dir() else f"'{path}'"
@@ -183,11 +194,12 @@ class Runs:
             path = self.asked.folder / "small"
             make("records", path, byte_count)
             words = {GNU: ["sort", path], OURS: [SORTMILL, "sort", "-q", path]}
+            made_bytes = path.stat().st_size
             for number in range(1, self.asked.small_rounds + 1):
-                for program, line in words.items():
-                    wall_s = timed(line)
-                    self.keep({"case": "small", "program": program, "version": self.versions[program],
-                               "round": number, "bytes": path.stat().st_size, "wall_s": round(wall_s, 5)})
+                if ("small", made_bytes, number) not in self.before:
+                    self.keep([{"case": "small", "program": program, "version": self.versions[program],
+                                "round": number, "bytes": made_bytes, "wall_s": round(timed(line), 5)}
+                               for program, line in words.items()])
             path.unlink()
 
 
@@ -226,12 +238,12 @@ def parse_flags():
     words.add_argument("--memory", type=int, default=MEMORY, help="bytes; default 1 GiB")
     words.add_argument("--small-rounds", type=int, default=SMALL_ROUNDS,
                        help=f"of each small input; default {SMALL_ROUNDS}, 0 for none")
+    words.add_argument("--resume", action="store_true", help="add to this commit's raw results what they lack")
     words.add_argument("--write", action="store_true", help="write docs/drop-in.md's table from bench/runs/")
     words.add_argument("--check", action="store_true", help="fail where it differs from bench/runs/")
     asked = words.parse_args()
     if unknown := [name for name in asked.cases if name not in names]:
         words.error(f"unknown case {unknown[0]!r}, there are: {'; '.join(names)}")
-    asked.is_all = asked.cases == names and asked.small_rounds >= SMALL_ROUNDS
     asked.cases = [case for case in CASES if case.name in asked.cases]
     asked.folder = Path(os.environ.get("BENCH_DIR", ROOT / "large" / "bench")).resolve() / "sortmill-bench"
     asked.cores = len(os.sched_getaffinity(0))
