@@ -14,6 +14,8 @@ from shell import GIB, SORTMILL, command, fail
 
 FILE_BYTES_MAX = 6 * GIB
 FILE_NAMES = ("fio-read", "fio-write")
+# More than a processor's cache gives to one who shares it.
+MEMORY_BYTES = GIB // 2
 
 
 def open_disk(folder, file_bytes, seconds, tool=None):
@@ -55,6 +57,9 @@ class Fio:
                      self.run(*timed, *write)["write"]["write"]["bw_bytes"],
                      both["read"]["read"]["bw_bytes"], both["write"]["write"]["bw_bytes"])
 
+    def rates_of_both(self):
+        return self.rates(), None
+
     def run(self, *flags):
         shared = ["fio", "--output-format=json", "--direct=1", "--ioengine=io_uring", "--bs=4m", "--iodepth=8",
                   f"--directory={self.folder}", f"--size={self.file_bytes}"]
@@ -87,12 +92,19 @@ class OwnDiskBench:
     def rates(self):
         return best_rates(json.loads(command(self.words).stdout)["rows"])
 
+    def rates_of_both(self):
+        """From and to the few buffers in flight, and from and to so many that no cache holds them."""
+        words = [*self.words, "--buffers", "0", "--buffers", str(MEMORY_BYTES)]
+        rows = json.loads(command(words).stdout)["rows"]
+        return best_rates(rows), best_rates(rows, MEMORY_BYTES)
 
-def best_rates(rows):
+
+def best_rates(rows, buffer_bytes=None):
     """Of one folder, the best over all sizes, each way by itself."""
 
     def best(reads, writes, column):
-        found = [row[column]["most"] for row in rows if (bool(row["reading"]), bool(row["writing"])) == (reads, writes)]
+        found = [row[column]["most"] for row in rows if row.get("buffer_bytes") == buffer_bytes
+                 and (bool(row["reading"]), bool(row["writing"])) == (reads, writes)]
         if not found or not max(found):
             fail(f"sortmill bench disk gave no {column}")
         return float(max(found))

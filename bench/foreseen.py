@@ -19,9 +19,9 @@ from pathlib import Path
 
 from data import short_records
 from machine import machine_facts
-from measure import drop_caches
+from measure import drop_caches, warm_memory
 from results import RUNS
-from shell import ROOT, SORTMILL, command, fail, gb, say
+from shell import GIB, ROOT, SORTMILL, command, fail, gb, say
 
 KEYED = ("--format", "fixed:100", "--key", "0:10")
 # What is sorted: how it is made, and the flags of the sort.
@@ -87,10 +87,11 @@ def measured(asked, data, facts):
 
 def job(asked, path, flags, memory_bytes):
     report, output = asked.folder / "report", asked.folder / "out"
-    words = [SORTMILL, "sort", *flags, "-S", str(memory_bytes), "-o", output, path, "--report", report]
+    words = [SORTMILL, "sort", *flags, "--memory", str(memory_bytes), "-o", output, path, "--report", report]
     command([*words, "--dry-run"])
     plan = json.loads(report.read_text())["plan"]
     drop_caches()
+    warm_memory(min(memory_bytes, path.stat().st_size * 11 // 10) + GIB)
     began = time.monotonic()
     running = subprocess.Popen([str(word) for word in [*words, "-q", "--progress", "json"]],
                                stderr=subprocess.PIPE, text=True)

@@ -19,6 +19,10 @@ COLUMNS = ["case", "program", "version", "date", "commit", "round", "bytes", "me
            "cpu_s", "peak_anon_bytes", "own_read_bytes", "own_written_bytes", "cpu", "clock_hz", "cores",
            "memory_total_bytes", "kernel", "file_system"]
 GNU, OURS, DUCKDB = "GNU", "sortmill", "DuckDB"
+# At least so many times GNU's; of small inputs, each size.
+ASKED = {"uniq -c": 4, "sort -u, 1 % distinct": 4, "shuffle": 2.5, "sort -n": 3, "sort -g": 3, "sort -h": 3,
+         "sort -V": 3, "sort -t, -k3,3n": 3, "sort -t, -k3,3 -k1,1nr": 3, "sort -m, 100 files": 3}
+SMALL_ASKED = 1
 
 
 def write():
@@ -61,8 +65,9 @@ def large_table(rows):
         return ""
     memory = rows[0]["memory_bytes"]
     lines = [f"{rows[0]['bytes'] / 1e9:.2g} GB, both with {memory / GIB:.2g} GiB (`shuf` with what it takes):", "",
-             in_cells(["", "GNU s", "sortmill s", "GNU over sortmill", "core-s per GB", "peak memory", "others"]),
-             "|" + "---|" * 7]
+             in_cells(["", "GNU s", "sortmill s", "GNU over sortmill", "asked", "core-s per GB", "peak memory",
+                       "others"]),
+             "|" + "---|" * 8]
     for name in dict.fromkeys(row["case"] for row in rows):
         mine = [row for row in rows if row["case"] == name]
         gnu, ours, duckdb = (of_program(mine, program) for program in (GNU, OURS, DUCKDB))
@@ -72,7 +77,8 @@ def large_table(rows):
         others = f"DuckDB {walls(duckdb)} s" if duckdb else ""
         cpu = median(row["cpu_s"] / row["bytes"] * 1e9 for row in ours.values())
         peaks = [max(row["peak_anon_bytes"] for row in of.values()) / GIB for of in (gnu, ours)]
-        lines.append(in_cells([name, walls(gnu), walls(ours), spread(over, 2), f"{cpu:.2f}",
+        lines.append(in_cells([name, walls(gnu), walls(ours), spread(over, 2),
+                               judged(median(over), ASKED.get(name)), f"{cpu:.2f}",
                                "{:.1f} and {:.1f} GiB".format(*peaks), others]))
     return "\n".join(lines)
 
@@ -81,12 +87,19 @@ def small_table(rows):
     if not rows:
         return ""
     lines = ["Small inputs, from the page cache to `/dev/null`; the median of many runs in turns:", "",
-             in_cells(["", "GNU ms", "sortmill ms", "GNU over sortmill"]), "|---|---|---|---|"]
+             in_cells(["", "GNU ms", "sortmill ms", "GNU over sortmill", "asked"]), "|---|---|---|---|---|"]
     for byte_count in dict.fromkeys(row["bytes"] for row in rows):
         mine = [row for row in rows if row["bytes"] == byte_count]
         gnu, ours = (median(row["wall_s"] for row in mine if row["program"] == program) for program in (GNU, OURS))
-        lines.append(in_cells([size_words(byte_count), f"{gnu * 1e3:.1f}", f"{ours * 1e3:.1f}", f"{gnu / ours:.2f}"]))
+        lines.append(in_cells([size_words(byte_count), f"{gnu * 1e3:.1f}", f"{ours * 1e3:.1f}", f"{gnu / ours:.2f}",
+                               judged(gnu / ours, SMALL_ASKED if byte_count else None)]))
     return "\n".join(lines)
+
+
+def judged(value, asked):
+    if asked is None:
+        return ""
+    return f"{asked:g}, " + ("yes" if value >= asked else "**no**")
 
 
 def of_program(rows, program):

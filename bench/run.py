@@ -28,7 +28,7 @@ class Run:
         # Data cold, program warm: its own files come into the cache after everything has left it.
         is_cold = drop_caches()
         contestants.warm_program(self.name)
-        before = disk.rates() if takes_rates else None
+        before, before_memory = disk.rates_of_both() if takes_rates else (None, None)
         # Nobody needs much more than the data, whatever the limit.
         warm_bytes = warm_memory(min(self.memory_bytes, self.data.byte_count * 11 // 10) + GIB)
         started = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
@@ -38,8 +38,10 @@ class Run:
                     "checksum": self.data.checksum}
         self.row |= measure(words, self.memory_bytes, self.folder, self.log)
         if takes_rates:
-            after = disk.rates()
+            after, after_memory = disk.rates_of_both()
             self.row |= self.floor_columns(before, after, clock_hz) | {"disk_tool": disk.name}
+            if before_memory and after_memory:
+                self.row |= self.memory_columns(before_memory, after_memory, clock_hz)
 
         self.row["failure"] = self.why_failed()
         if self.row["failure"] and contestants.is_ours(self.name):
@@ -49,10 +51,18 @@ class Run:
         self.clean_up()
         say(f"{self.case.name}, {gb(self.memory_bytes)} of memory: {self.name} {self.row['failure'] or self.words()}")
 
-    def floor_columns(self, before, after, clock_hz):
+    def floor(self, before, after, clock_hz):
         record_count = self.data.byte_count // self.case.record_bytes
         budget = Budget.of(self.case.budget, record_count, self.cores, clock_hz)
-        least = floor(self.data.byte_count, self.memory_bytes, before.best(after), budget)
+        return floor(self.data.byte_count, self.memory_bytes, before.best(after), budget)
+
+    def memory_columns(self, before, after, clock_hz):
+        least = self.floor(before, after, clock_hz)
+        return ({"floor_memory_s": round(least.total_s, 3)}
+                | columns_of(before, "memory_before") | columns_of(after, "memory_after"))
+
+    def floor_columns(self, before, after, clock_hz):
+        least = self.floor(before, after, clock_hz)
         return {
             "floor_s": round(least.total_s, 3),
             "floor_distribute_s": round(least.distribute_s, 3),

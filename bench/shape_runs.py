@@ -18,7 +18,7 @@ from shell import GIB, SORTMILL, command, fail, gb, say
 DISK_FILE_BYTES = 4 << 30
 COLUMNS = ["set", "shape", "date", "commit", "round", "bytes", "memory_bytes", "cgroup_limit_bytes", "wall_s",
            "uniform_s", "cpu_s", "peak_anon_bytes", "distribute_s", "sort_s", "largest_over_mean", "over_lower_bound",
-           "floor_s", "drift", "cpu", "clock_hz", "cores", "memory_total_bytes", "kernel", "file_system"]
+           "floor_s", "floor_memory_s", "drift", "cpu", "clock_hz", "cores", "memory_total_bytes", "kernel", "file_system"]
 
 
 class ShapeRuns:
@@ -133,14 +133,14 @@ class ShapeRuns:
         drop_caches()
         command([SORTMILL, "--version"])
         takes_rates = self.disk is not None and shape.floor
-        before = self.disk.rates() if takes_rates else None
+        before, before_memory = self.disk.rates_of_both() if takes_rates else (None, None)
         warm_memory(memory + GIB)
         words = [SORTMILL, "sort", *shape.sort, "--memory", str(memory), "--temp", temp, "-o", output,
                  "--report", temp / "report.json", data.path]
         row = measure(words, memory, self.asked.folder, log, spare_bytes)
         if row["exit_status"] != 0:
             fail(f"{shape.name}: {log.read_text()[-500:]}")
-        after = self.disk.rates() if takes_rates else None
+        after, after_memory = self.disk.rates_of_both() if takes_rates else (None, None)
         report = json.loads((temp / "report.json").read_text())
         if checked(shape, output) != (True, data.records, data.checksum):
             fail(f"{shape.name}: the output is wrong")
@@ -154,6 +154,9 @@ class ShapeRuns:
             fits = data.byte_count if shape.floor == "one pass" else memory
             least = floor(data.byte_count, fits, before.best(after), budget)
             row |= {"floor_s": round(least.total_s, 3), "drift": round(before.drift(after), 4)}
+            if before_memory and after_memory:
+                least = floor(data.byte_count, fits, before_memory.best(after_memory), budget)
+                row["floor_memory_s"] = round(least.total_s, 3)
         output.unlink()
         shutil.rmtree(temp)
         os.sync()

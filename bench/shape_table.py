@@ -51,11 +51,12 @@ def tables(rows):
 def skew_table(rows):
     first = rows[0]
     lines = [f"{size_words(first)} (Pareto's sizes: twice both), beside uniform keys of the same format and count:", "",
-             in_cells(["shape", "wall s", "over uniform", "over F", "core-s per GB", "largest over mean partition",
-                       "peak memory over limit", "own I/O over least", ""]), "|" + "---|" * 9]
+             in_cells(["shape", "wall s", "over uniform", "over F", "over F of memory", "core-s per GB", "largest over mean partition",
+                       "peak memory over limit", "own I/O over least", ""]), "|" + "---|" * 10]
     for name, mine in by_shape(rows).items():
         over_uniform = [row["wall_s"] / row["uniform_s"] for row in mine]
         over_floor = [row["wall_s"] / row["floor_s"] for row in mine if row["floor_s"]]
+        over_memory = [row["wall_s"] / row["floor_memory_s"] for row in mine if row.get("floor_memory_s")]
         is_pareto = name == "pareto"
         if over_floor:
             reached = median(over_floor) <= (OVER_ONE_PASS_MAX if name in IN_ORDER else OVER_FLOOR_MAX)
@@ -66,11 +67,12 @@ def skew_table(rows):
         lines.append(in_cells([
             name, of(mine, "wall_s", 1), "" if is_pareto else spread(over_uniform, 2),
             (spread(over_floor, 2) + (" ~" if unsteady else "")) if over_floor else "",
+            spread(over_memory, 2) if over_memory else "",
             f"{median(row['cpu_s'] / row['bytes'] * 1e9 for row in mine):.2f}", of(mine, "largest_over_mean", 2),
             peak(mine), of(mine, "over_lower_bound", 3), "yes" if reached else "**no**"]))
     asked = (f"Asked: at most {OVER_UNIFORM_MAX} of uniform; sorted and reversed at most {OVER_ONE_PASS_MAX} F of one "
              f"pass, Pareto's sizes {OVER_FLOOR_MAX} F. ~: the disk's\nrates around a run differed by more than "
-             f"{100 * DRIFT_MAX:.0f} %.")
+             f"{100 * DRIFT_MAX:.0f} %. What F of memory is, says [measuring.md](measuring.md).")
     return "\n".join([*lines, "", asked])
 
 

@@ -11,7 +11,7 @@ from floor import moved_bytes_min
 from results import DRIFT_MAX, contestants_of, counted, is_steady
 from shell import GIB
 
-HEADS = ["", "wall s", "wall over F", "CPU s per GB", "own memory GB", "own I/O over the least",
+HEADS = ["", "wall s", "wall over F", "over F of memory", "CPU s per GB", "own memory GB", "own I/O over the least",
          "wall over sortmill's"]
 MET, MISSED = "yes", "**no**"
 
@@ -54,6 +54,10 @@ def over_floor(row):
     return row["wall_s"] / row["floor_s"] if row["floor_s"] else None
 
 
+def over_floor_of_memory(row):
+    return row["wall_s"] / row["floor_memory_s"] if row.get("floor_memory_s") else None
+
+
 def cpu_s_per_gb(row):
     return row["cpu_s"] * 1e9 / row["data_bytes"]
 
@@ -91,6 +95,7 @@ def figures_line(one, memory, name, extra):
         named,
         spread(one.values(memory, name, lambda row: row["wall_s"]), 1),
         spread(one.values(memory, name, over_floor), 2) + (" ~" if unsteady else ""),
+        spread(one.values(memory, name, over_floor_of_memory), 2),
         spread(one.values(memory, name, cpu_s_per_gb), 2),
         spread(one.values(memory, name, lambda row: row["peak_anon_bytes"] / 1e9), 1),
         spread(one.values(memory, name, moved_over_min), 2),

@@ -53,6 +53,12 @@ pub struct Disk {
     #[arg(long = "depth", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=DEPTH_MAX as i64))]
     depths: Vec<u16>,
 
+    /// Memory that takes turns each way, for each folder, repeatable. Default: 0, what is in flight again and again, which
+    /// a processor's cache may hold. With more than a cache holds (512MiB) a virtual disk shows what it gives to a sort,
+    /// whose data come from all of its memory. What is measured with this is not kept
+    #[arg(long, value_name = "SIZE", value_parser = buffers)]
+    buffers: Vec<u64>,
+
     #[command(flatten)]
     machine: Machine,
 
@@ -82,7 +88,8 @@ impl Disk {
         } else {
             print(&table(&report))?;
         }
-        if self.blocks.is_empty() && self.depths.is_empty() && !self.overwrite {
+        let is_usual = self.blocks.is_empty() && self.depths.is_empty() && self.buffers.is_empty();
+        if is_usual && !self.overwrite {
             self.keep(&report, &os);
         }
         Ok(ExitCode::SUCCESS)
@@ -91,10 +98,15 @@ impl Disk {
     fn bench(&self) -> DiskBench {
         let blocks: Vec<usize> = self.blocks.iter().map(|&bytes| bytes as usize).collect();
         let depths: Vec<usize> = self.depths.iter().copied().map(usize::from).collect();
+        let buffers = self
+            .buffers
+            .iter()
+            .map(|&bytes| (bytes > 0).then_some(bytes));
+        let buffers: Vec<Option<u64>> = buffers.collect();
         DiskBench {
             folders: self.folders.clone(),
             file_bytes: self.bytes,
-            settings: Setting::grid(&blocks, &depths),
+            settings: Setting::grid(&blocks, &depths, &buffers),
             round_count: usize::from(self.rounds),
             window_ns: (self.seconds * 1e9) as u64,
             overwrite: self.overwrite,
@@ -144,16 +156,20 @@ fn table(report: &DiskReport) -> String {
         out += &format!("{}  {}, {size}, {direct}\n", number + 1, folder.path);
     }
     out += &format!(
-        "\n{:<9} {:<9} {:>9} {:>6}   {:<29} {}\n",
-        "reading", "writing", "block", "depth", "read", "written"
+        "\n{:<9} {:<9} {:>9} {:>6} {:>9}   {:<29} {}\n",
+        "reading", "writing", "block", "depth", "memory", "read", "written"
     );
     for row in &report.rows {
         let line = format!(
-            "{:<9} {:<9} {:>9} {:>6}   {:<29} {}",
+            "{:<9} {:<9} {:>9} {:>6} {:>9}   {:<29} {}",
             numbers(&row.reading),
             numbers(&row.writing),
             text::bytes(row.block_bytes),
             row.depth,
+            text::bytes(
+                row.buffer_bytes
+                    .unwrap_or(row.block_bytes * row.depth as u64)
+            ),
             rates(&row.reading, row.read_bytes_per_s),
             rates(&row.writing, row.write_bytes_per_s)
         );
@@ -203,6 +219,14 @@ fn rates(folders: &[usize], spread: Spread) -> String {
 
 fn rate(bytes_per_s: u64) -> String {
     text::rate(bytes_per_s, 1_000_000_000)
+}
+
+/// As [`size::parse_bytes`], or 0.
+fn buffers(text: &str) -> std::result::Result<u64, String> {
+    match text {
+        "0" => Ok(0),
+        _ => size::parse_bytes(text).map_err(|error| error.to_string()),
+    }
 }
 
 fn seconds(text: &str) -> std::result::Result<f64, String> {

@@ -11,7 +11,7 @@
 //! the process made out of the other; the function looks at it where it lies (`columns.rs`).
 //!
 //! Processes are forks of a server that has imported what they need to begin with (`server.rs`), so one takes some
-//! milliseconds to be there.
+//! milliseconds to be there. From the first one on that dies, another one is forked ahead.
 //!
 //! A process that dies takes its batch along: of a pure function it is called again in a new process, three times at most,
 //! of any other the job fails. The processes end when the pool does, and by themselves when this process dies
@@ -51,6 +51,8 @@ pub struct Pool {
     /// What starts processes.
     server: Server,
     processes: Vec<Mutex<Process>>,
+    /// Forked ahead: who hears of it as of any other has not asked it anything yet.
+    spare: Mutex<Option<Live>>,
     /// How many workers of the engine are bound to each process.
     bound: Mutex<Vec<usize>>,
     stop: Mutex<Stop>,
@@ -147,6 +149,7 @@ impl Pool {
             payload,
             server: Server::new(&module.call_method1("imports", (&all,))?)?,
             processes: (0..count).map(|_| Mutex::default()).collect(),
+            spare: Mutex::default(),
             bound: Mutex::new(vec![0; count]),
             stop: Mutex::default(),
             worker_memory_bytes,
@@ -187,6 +190,8 @@ impl Pool {
             .iter()
             .filter_map(|process| lock(process).live.take())
             .collect();
+        // It ends when nobody is at the other end.
+        drop(lock(&self.spare).take());
         let quit = Request::new(Ask::Quit);
         let asked: Vec<bool> = lives
             .iter_mut()
@@ -210,18 +215,15 @@ impl Pool {
     }
 
     fn start(&self) -> Result<Live, Broken> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let mut live = Live {
-            id: 0,
-            stream: ours,
-            given: Shared::new()?,
-            made: Shared::new()?,
-            looked: None,
+        let spare = lock(&self.spare).take();
+        let mut live = match spare {
+            Some(spare) => spare,
+            None => self.fork()?,
         };
-        self.server
-            .start(&theirs, [&live.given, &live.made])
-            .map_err(|cause| not_started(&cause))?;
-        drop(theirs);
+        if self.died.load(Ordering::Relaxed) > 0 {
+            // If there cannot be one, whoever needs one says why.
+            *lock(&self.spare) = self.fork().ok();
+        }
         self.started.fetch_add(1, Ordering::Relaxed);
         match self.begin(&mut live) {
             Ok(()) => Ok(live),
@@ -231,6 +233,22 @@ impl Pool {
                 Err(job)
             }
         }
+    }
+
+    /// Has the server start a process, without waiting for it.
+    fn fork(&self) -> Result<Live, Broken> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let live = Live {
+            id: 0,
+            stream: ours,
+            given: Shared::new()?,
+            made: Shared::new()?,
+            looked: None,
+        };
+        self.server
+            .start(&theirs, [&live.given, &live.made])
+            .map_err(|cause| not_started(&cause))?;
+        Ok(live)
     }
 
     /// Hears who a process is and tells it what it needs; no function pays for that with its time.

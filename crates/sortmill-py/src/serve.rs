@@ -36,7 +36,10 @@ pub fn serve(py: Python<'_>, memory: (i32, i32), is_forked: bool) -> PyResult<()
     let module = py.import("sortmill._worker")?;
     module.call_method0("close_stdin")?;
     let (given, made) = (Shared::inherited(memory.0)?, Shared::inherited(memory.1)?);
-    let payload = py.detach(|| receive_payload(&mut stream))?;
+    let Ok(payload) = py.detach(|| receive_payload(&mut stream)) else {
+        // Nobody is there any more: it was forked ahead, and not needed.
+        return Ok(());
+    };
     let functions = load(&module, &payload);
     Answer::default().send(&mut stream)?;
     let mut served = Served {

@@ -2,7 +2,8 @@
 //!
 //! In come folders, sizes of a block and depths; out come rates, and what a plan should take from them. Each
 //! folder gets two files, laid out whole before anything is timed: one is read and one is written (to new space), in
-//! sequence, through the engine's rings, from buffers of its pools. After TritonSort's DiskBench
+//! sequence, through the engine's rings, from buffers of its pools: a few again and again, which a processor's cache may hold,
+//! or so many that it cannot, as a sort has. After TritonSort's DiskBench
 //! (Rasmussen et al., NSDI 2011), which found the disks' best request size the same way.
 //!
 //! ```text
@@ -62,6 +63,9 @@ pub struct Setting {
     pub block_bytes: usize,
     /// Requests in flight each way.
     pub depth: usize,
+    /// Bytes of memory that take turns each way, if they are more than those in flight; `None` is those, again and again,
+    /// as fio has it. A virtual disk, whose host copies what it moves, may be faster from and to what lies in a cache.
+    pub buffer_bytes: Option<u64>,
 }
 
 impl Setting {
@@ -71,10 +75,16 @@ impl Setting {
         self.block_bytes as u64 * self.depth as u64
     }
 
-    /// Every one of these sizes, each with the depths given; of none, the usual sizes (256 KiB to 16 MiB),
-    /// and such depths that 8 to 64 MiB are in flight.
+    /// How many buffers take turns.
+    fn buffer_count(self) -> usize {
+        let bytes = self.buffer_bytes.unwrap_or(0);
+        (bytes as usize / self.block_bytes).max(self.depth)
+    }
+
+    /// Every one of these sizes, each with the depths and the buffers given; of none, the usual sizes (256 KiB to
+    /// 16 MiB), such depths that 8 to 64 MiB are in flight, and the buffers of these.
     #[must_use]
-    pub fn grid(block_bytes: &[usize], depths: &[usize]) -> Vec<Self> {
+    pub fn grid(block_bytes: &[usize], depths: &[usize], buffers: &[Option<u64>]) -> Vec<Self> {
         const USUAL: [usize; 4] = [256 << 10, 1 << 20, 4 << 20, 16 << 20];
         const IN_FLIGHT: [usize; 4] = [8 << 20, 16 << 20, 32 << 20, 64 << 20];
         let sizes = if block_bytes.is_empty() {
@@ -86,7 +96,14 @@ impl Setting {
         for &block_bytes in sizes {
             let usual = IN_FLIGHT.map(|in_flight| (in_flight / block_bytes).clamp(1, DEPTH_MAX));
             let depths = if depths.is_empty() { &usual } else { depths };
-            settings.extend(depths.iter().map(|&depth| Self { block_bytes, depth }));
+            let buffers = if buffers.is_empty() { &[None] } else { buffers };
+            for &buffer_bytes in buffers {
+                settings.extend(depths.iter().map(|&depth| Self {
+                    block_bytes,
+                    depth,
+                    buffer_bytes,
+                }));
+            }
         }
         settings.sort_unstable();
         settings.dedup();
@@ -145,6 +162,9 @@ pub struct Row {
     pub block_bytes: u64,
     /// Requests in flight each way, for each folder.
     pub depth: usize,
+    /// Bytes of memory that took turns each way, for each folder; `None` is what was in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_bytes: Option<u64>,
     /// What was read, of all folders together.
     pub read_bytes_per_s: Spread,
     /// What was written.
@@ -175,7 +195,7 @@ impl Spread {
 
 /// Measures. `told` hears how many of how many steps are done.
 ///
-/// The memory is that of the bytes in flight: both ways, for each folder.
+/// The memory is that of the bytes in flight, or of [`Setting::buffer_bytes`]: both ways, for each folder.
 ///
 /// # Errors
 /// Folders that cannot be written to, too little room for the files, settings that do not fit in them, and
@@ -242,7 +262,7 @@ fn measure_all(
     let mut rates = vec![vec![(Vec::new(), Vec::new()); cases.len()]; bench.settings.len()];
     for _ in 0..bench.round_count {
         for (setting, rates) in bench.settings.iter().zip(&mut rates) {
-            let pool = pool(os, *setting, 2 * sites.len())?;
+            let pool = pool(os, *setting, 2 * sites.len() * setting.buffer_count())?;
             for (case, (read, written)) in cases.iter().zip(rates) {
                 if !bench.overwrite {
                     for &number in &case.writing {
@@ -275,6 +295,7 @@ fn measure_all(
                 writing: case.writing.clone(),
                 block_bytes: setting.block_bytes as u64,
                 depth: setting.depth,
+                buffer_bytes: setting.buffer_bytes,
                 read_bytes_per_s: Spread::of(read),
                 write_bytes_per_s: Spread::of(written),
             })
@@ -372,6 +393,7 @@ impl<'a> LaidOut<'a> {
         const SETTING: Setting = Setting {
             block_bytes: 1 << 20,
             depth: 16,
+            buffer_bytes: None,
         };
         let temp = Temp::new(os, folder, os.random(), None, bytes);
         let file = temp.spill_file().map_err(|mut error| {
@@ -383,7 +405,14 @@ impl<'a> LaidOut<'a> {
             block_bytes: SETTING.block_bytes.min(bytes as usize),
             ..SETTING
         };
-        lane::write_whole(os, stop, &file, bytes, setting, &pool(os, setting, 1)?)?;
+        lane::write_whole(
+            os,
+            stop,
+            &file,
+            bytes,
+            setting,
+            &pool(os, setting, setting.depth)?,
+        )?;
         os.sync(&file)
             .map_err(|error| Error::io("laying out a file", &file.path, &error))?;
         Ok(Self {
@@ -403,9 +432,9 @@ impl<'a> LaidOut<'a> {
     }
 }
 
-/// Buffers for `lane_count` times a setting's depth, touched, and full of what no device can make smaller.
-fn pool(os: &dyn Os, setting: Setting, lane_count: usize) -> Result<Pool> {
-    let pool = Pool::new(lane_count * setting.depth, setting.block_bytes).map_err(|error| {
+/// Buffers of a setting's blocks, touched, and full of what no device can make smaller.
+fn pool(os: &dyn Os, setting: Setting, count: usize) -> Result<Pool> {
+    let pool = Pool::new(count, setting.block_bytes).map_err(|error| {
         let cause = error.to_string();
         Error::new(ErrorKind::Memory, "mapping the benchmark's memory", cause)
     })?;

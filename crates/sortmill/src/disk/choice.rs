@@ -119,7 +119,9 @@ impl DiskReport {
         let rows: Vec<&Row> = self
             .rows
             .iter()
-            .filter(|row| row.reading == [folder] && row.writing == [folder])
+            .filter(|row| {
+                row.reading == [folder] && row.writing == [folder] && row.buffer_bytes.is_none()
+            })
             .collect();
         let chunks = rows.iter().filter(|row| row.block_bytes == CHUNK_BYTES);
         let chunks = near_the_best(chunks.copied(), NEAR_PERCENT);
@@ -148,6 +150,7 @@ impl DiskReport {
             self.rows.iter().find(|row| {
                 (row.reading == reading && row.writing == writing)
                     && row.block_bytes == best.block_bytes
+                    && row.buffer_bytes.is_none()
                     && in_flight_bytes_is(row, best.in_flight_bytes)
             })
         };
@@ -256,6 +259,7 @@ mod tests {
                     writing: vec![0],
                     block_bytes,
                     depth,
+                    buffer_bytes: None,
                     read_bytes_per_s: same(read),
                     write_bytes_per_s: same(write),
                 })

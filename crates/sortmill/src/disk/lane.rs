@@ -3,9 +3,11 @@
 //! A lane is a thread with a ring of its own, as the engine's reader, spiller, loader and writer are. All
 //! lanes of a measurement run over the same time, and only what completes within the window counts.
 
+use std::collections::VecDeque;
+
 use sortmill_io::sync::atomic::{AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, scope, spawn};
-use sortmill_io::{File, Op, OpKind, Os, Pool, Ring};
+use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring};
 
 use super::Setting;
 use crate::error::{Error, ErrorKind, Result};
@@ -23,7 +25,7 @@ pub struct Lane<'a> {
     pub at: &'a AtomicU64,
     /// Bytes and number of requests in flight.
     pub setting: Setting,
-    /// As many buffers as requests, for each lane.
+    /// Memory of all lanes: for each as many buffers as its setting says.
     pub pool: Pool,
     /// Goes through the file once: when it is full, the measurement ends.
     pub once: bool,
@@ -146,7 +148,8 @@ impl Lane<'_> {
             }
             Some(at / block_bytes % block_count * block_bytes)
         };
-        keep_busy(self.kind, &self.file, self.setting, &self.pool, ring, next)?;
+        let buffers = take(&self.pool, self.setting.buffer_count());
+        keep_busy(self.kind, &self.file, self.setting, buffers, ring, next)?;
         Ok(moved)
     }
 }
@@ -175,8 +178,15 @@ pub fn write_whole(
         Some(offset)
     };
     let ring = ring(os, file, setting.depth)?;
-    keep_busy(OpKind::Write, file, setting, pool, ring, next)?;
+    let buffers = take(pool, setting.depth);
+    keep_busy(OpKind::Write, file, setting, buffers, ring, next)?;
     stop.check()
+}
+
+fn take(pool: &Pool, count: usize) -> VecDeque<Buffer> {
+    let buffers: VecDeque<Buffer> = (0..count).map_while(|_| pool.try_take()).collect();
+    assert_eq!(buffers.len(), count, "the pool was made for all lanes");
+    buffers
 }
 
 fn ring(os: &dyn Os, file: &File, depth: usize) -> Result<Box<dyn Ring>> {
@@ -187,12 +197,12 @@ fn ring(os: &dyn Os, file: &File, depth: usize) -> Result<Box<dyn Ring>> {
 }
 
 /// Keeps requests in flight until `next` names no further offset. It is called once for each, first with 0
-/// and then with the bytes of the one that has just completed and made room for it.
+/// and then with the bytes of the one that has just completed and made room for it. The buffers take turns.
 fn keep_busy(
     kind: OpKind,
     file: &Arc<File>,
     setting: Setting,
-    pool: &Pool,
+    mut buffers: VecDeque<Buffer>,
     mut ring: Box<dyn Ring>,
     mut next: impl FnMut(u64) -> Option<u64>,
 ) -> Result<()> {
@@ -206,16 +216,18 @@ fn keep_busy(
     };
     for _ in 0..setting.depth {
         let Some(offset) = next(0) else { break };
-        let buffer = pool.try_take().expect("a buffer for each request");
+        let buffer = buffers.pop_front().expect("a buffer for each request");
         ring.submit(request(buffer, offset));
     }
     let mut result = Ok(());
     while let Some(done) = ring.complete(true) {
         let whole = check(&done.op, done.result, setting.block_bytes);
+        buffers.push_back(done.op.buffer);
         match whole {
             Ok(()) if result.is_ok() => {
                 if let Some(offset) = next(setting.block_bytes as u64) {
-                    ring.submit(request(done.op.buffer, offset));
+                    let buffer = buffers.pop_front().expect("one has just come back");
+                    ring.submit(request(buffer, offset));
                 }
             }
             Ok(()) => {}

@@ -14,7 +14,7 @@ fn bench() -> DiskBench {
     DiskBench {
         folders: vec!["/one".into(), "/two".into()],
         file_bytes: Some(100 << 10),
-        settings: Setting::grid(&[4096, 16384], &[3]),
+        settings: Setting::grid(&[4096, 16384], &[3], &[]),
         round_count: 2,
         window_ns: 40_000,
         overwrite: false,
@@ -86,6 +86,34 @@ fn folders_alone_in_halves_and_together() {
     assert_eq!(report, again.unwrap());
 }
 
+/// Few buffers and many: each has rows of its own, and only those with the usual ones say what to plan with.
+#[cfg(not(feature = "shuttle"))]
+#[test]
+fn buffers_that_take_turns_have_rows_of_their_own() {
+    let many = Some(200 << 10);
+    let bench = DiskBench {
+        settings: Setting::grid(&[4 << 20], &[1], &[many]),
+        file_bytes: Some(8 << 20),
+        ..bench()
+    };
+    let report = measure_quietly(&bench, &machine(4)).unwrap();
+    assert!(report.rows.iter().all(|row| row.buffer_bytes == many));
+    assert_eq!(report.choice(0), None);
+    let bench = DiskBench {
+        settings: Setting::grid(&[4096], &[3], &[None, many]),
+        ..self::bench()
+    };
+    let report = measure_quietly(&bench, &machine(4)).unwrap();
+    let (few, turns): (Vec<&Row>, Vec<&Row>) =
+        (report.rows.iter()).partition(|row| row.buffer_bytes.is_none());
+    assert_eq!((few.len(), turns.len()), (11, 11));
+    assert!(
+        turns
+            .iter()
+            .all(|row| row.read_bytes_per_s.most + row.write_bytes_per_s.most > 0)
+    );
+}
+
 #[cfg(not(feature = "shuttle"))]
 #[test]
 fn any_operation_may_fail() {
@@ -146,7 +174,7 @@ fn room_is_asked_for_first() {
     );
     let chosen = DiskBench {
         file_bytes: None,
-        settings: Setting::grid(&[16384], &[7]),
+        settings: Setting::grid(&[16384], &[7], &[]),
         ..bench()
     };
     check(&chosen, ErrorKind::Space, "97.5 KiB are free for each");
@@ -156,7 +184,7 @@ fn room_is_asked_for_first() {
     };
     check(&small, ErrorKind::Usage, "in flight at once, 48.0 KiB");
     let odd = DiskBench {
-        settings: Setting::grid(&[5000], &[1]),
+        settings: Setting::grid(&[5000], &[1], &[]),
         ..bench()
     };
     check(&odd, ErrorKind::Usage, "a multiple of 4.0 KiB");
