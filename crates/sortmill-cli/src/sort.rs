@@ -44,9 +44,10 @@ use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
 use sortmill::trace::Trace;
 
-use crate::common::{Machine, Shape, inputs, node_program, print, say, stop_on_signals, tell};
+use crate::common::{Machine, Shape, inputs, node_program, print, say, tell};
 use crate::disks;
 use crate::progress;
+use crate::signals::Signals;
 use crate::size::{self, Size};
 
 use self::called::Called;
@@ -336,18 +337,18 @@ impl Sort {
             let hint = "Say how with --compress-output, or by the end of the output's name.";
             return Err(error.hint(hint));
         }
-        let stop = stop_on_signals();
+        let signals = Signals::note();
         let done = match (self.gnu.checks(), self.made) {
-            (Some(how), _) => disorder::look(&job, how, &os, &stop),
-            (None, _) if self.gnu.debug => self.sort_annotated(job, &os, &stop),
+            (Some(how), _) => disorder::look(&job, how, &os, signals.watched()),
+            (None, _) if self.gnu.debug => self.sort_annotated(job, &os, &signals),
             (
                 None,
                 Made::Counted {
                     by_count: true,
                     first,
                 },
-            ) => self.rank(&job, first, &os, &stop),
-            (None, _) => self.sort(job, &os, &stop),
+            ) => self.rank(&job, first, &os, &signals),
+            (None, _) => self.sort(job, &os, &signals),
         };
         done.inspect_err(|error| {
             if error.kind == ErrorKind::Reader {
@@ -357,7 +358,7 @@ impl Sort {
     }
 
     /// Sorts, and underlines the keys in what comes out.
-    fn sort_annotated(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<ExitCode> {
+    fn sort_annotated(&self, mut job: Job, os: &Host, signals: &Signals) -> Result<ExitCode> {
         let keys = keys::line_order(&self.gnu, &self.shape.keys)?;
         say(&doubts::doubts(&keys, &self.old_keys));
         let failed = |error| Error::io("annotating lines", Path::new("-"), &error);
@@ -366,7 +367,7 @@ impl Sort {
         job.output = Output::Path(format!("/proc/self/fd/{}", to.as_raw_fd()).into());
         std::thread::scope(|threads| {
             let annotated = threads.spawn(|| annotate::annotate(lines, &keys.order));
-            let sorted = self.sort(job, os, stop);
+            let sorted = self.sort(job, os, signals);
             drop(to);
             let annotated = annotated.join();
             let annotated = annotated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -380,7 +381,8 @@ impl Sort {
         })
     }
 
-    fn sort(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<ExitCode> {
+    fn sort(&self, mut job: Job, os: &Host, signals: &Signals) -> Result<ExitCode> {
+        let stop = signals.noted();
         let mut sources = run::open(&job, os)?;
         if let Some(found) = run::look_up_columns(&job, &mut sources, os, stop)? {
             job = found;
@@ -391,6 +393,7 @@ impl Sort {
                 Small::Larger(sources) => sources,
             };
         }
+        let stop = signals.watched();
         let (prepared, plan) = self.prepare(&mut job, sources, os)?;
         if self.dry_run {
             return self.tell_plan(&prepared, &plan, os);
@@ -499,7 +502,6 @@ impl Sort {
         job.keys = self.shape.parts()?;
         job.line_order = self.line_order(os)?;
         job.unique = self.gnu.unique;
-        self.ask(&mut job, os);
         job.merge = match self.called {
             Called::SortmillMerge => Some(Disorder::Refused),
             _ => self.gnu.merge.then_some(Disorder::Kept),
@@ -540,6 +542,7 @@ impl Sort {
             (true, _) => Some(true),
             _ => None,
         };
+        self.ask(&mut job, os);
         Ok(job)
     }
 
