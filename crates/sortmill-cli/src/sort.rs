@@ -115,7 +115,7 @@ pub struct Sort {
         value_name = "NAME",
         requires = "parts",
         conflicts_with = "output",
-        default_value_t
+        default_value = "part-{:05}"
     )]
     part_name: PartName,
 
@@ -175,12 +175,12 @@ pub struct Sort {
     as_of_start: bool,
 
     /// Leave out up to N bad records (cut off, or longer than half the memory) and count them
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0")]
     skip_bad: u64,
 
     /// The first N lines of each input are no records. Those of the first input that has any stay at the top of the
     /// output, those of the others are left out
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0")]
     header: u64,
 
     /// Run to the end of STAGE and throw away what comes out of it, to see what each costs: read, cut,
@@ -273,6 +273,8 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
     let matches = matches.unwrap_or_else(|error| error.exit());
     let mut sort = called.read(&matches).unwrap_or_else(|error| error.exit());
     sort.old_keys = read.old_keys;
+    // Many small pieces, which the end of the process gives back all at once.
+    std::mem::forget((table, matches));
     Some(sort)
 }
 
