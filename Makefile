@@ -10,6 +10,11 @@ TEST_FEATURES := --features sortmill/tamper
 PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'cloudpickle>=3' pyarrow numpy pandas polars 'duckdb>=2,<3' \
 	'networkx>=3.2,<4'
 
+# The C library is part of the command where it can be (glibc, and its archive is there): a process that sorts a few
+# lines begins sooner than its libraries are found, mapped and bound, and its own addresses with them.
+LINKED_IN = $(and $(filter %-linux-gnu,$(shell rustc -vV)),$(filter /%,$(shell cc -print-file-name=libc.a)),\
+	-C target-feature=+crt-static -C relocation-model=static)
+
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
@@ -21,7 +26,7 @@ help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 build: ## build the command, target/release/sortmill
-	$(CARGO) build --release -p sortmill-cli
+	$(CARGO) rustc --release -p sortmill-cli --bin sortmill -- $(LINKED_IN)
 
 install: build ## install command, man pages and completions (PREFIX=/usr/local DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
@@ -84,18 +89,15 @@ bench: ## time every case against its peers and the disk's floor (45 GB of disk,
 profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
 	bench/run.sh --cases steps --records 10000000 --rounds 3
 
-bench-shapes: ## time skewed, ordered and long records beside uniform ones, and pipes (30 GB of disk, two hours)
-	$(CARGO) build --release -p sortmill-cli
+bench-shapes: build ## time skewed, ordered and long records beside uniform ones, and pipes (30 GB of disk, two hours)
 	python3 bench/shapes.py --resume
 	python3 bench/shapes.py --write
 
-bench-pipelines: ## time a day's pipelines with GNU's programs and with this one (20 GB of disk, two hours)
-	$(CARGO) build --release -p sortmill-cli
+bench-pipelines: build ## time a day's pipelines with GNU's programs and with this one (20 GB of disk, two hours)
 	python3 bench/pipelines.py
 	python3 bench/pipelines.py --write
 
-bench-programs: .venv/built ## time programs on pipelines with DuckDB, Polars and this one (40 GB of disk, two hours)
-	$(CARGO) build --release -p sortmill-cli
+bench-programs: build .venv/built ## time programs on pipelines with DuckDB, Polars and this one (40 GB of disk, two hours)
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
 	python3 bench/programs.py
 	python3 bench/programs.py --write

@@ -21,7 +21,7 @@ for needed in fio python3; do
 		exit 2
 	fi
 done
-cargo build --release -p sortmill-cli
+make --no-print-directory build
 mkdir -p "$folder"
 results=$(mktemp -d)
 trap 'rm -rf "$results" "$folder"/fio-read "$folder"/fio-write; rmdir "$folder" 2>/dev/null || true' EXIT

@@ -24,5 +24,5 @@ install fio fio || { echo "bench: fio is missing; install it (Debian: apt-get in
 install lz4 lz4 || echo "bench: without lz4, which is one setting of GNU sort" >&2
 install java default-jre-headless || echo "bench: without Java, so without PySpark" >&2
 
-cargo build --release -p sortmill-cli
+make --no-print-directory build
 exec python3 bench/compare.py "$@"

@@ -19,7 +19,7 @@ for needed in fio python3; do
 		exit 2
 	fi
 done
-cargo build --release -p sortmill-cli
+make --no-print-directory build
 mkdir -p "$folder"
 trap 'rm -rf "$folder"/{in.bin,out.bin,fio.bin,report.json}; rmdir "$folder" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM

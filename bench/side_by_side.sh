@@ -7,6 +7,6 @@ command -v fusermount3 >/dev/null || apt-get install -y -q fuse3 >&2 ||
 	{ apt-get update -q >&2 && apt-get install -y -q fuse3 >&2; }
 [ -x .venv/bin/python ] || python3 -m venv .venv
 .venv/bin/python -c 'import mfusepy' 2>/dev/null || .venv/bin/python -m pip install -q mfusepy==3.1.1
-cargo build --release -p sortmill-cli
+make --no-print-directory build
 .venv/bin/python bench/side_by_side.py
 .venv/bin/python bench/side_by_side.py --write

@@ -9,9 +9,10 @@ use sortmill::error::Result;
 use sortmill::io::Os;
 use sortmill::text;
 
-use crate::common::{Machine, print, say, stop_on_signals};
+use crate::common::{Machine, print, say};
 use crate::disks;
 use crate::progress::Line;
+use crate::signals::stop_on_signals;
 use crate::size;
 
 /// Measure what disks give to the engine: reading, writing, and both at once

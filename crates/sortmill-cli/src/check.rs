@@ -14,8 +14,9 @@ use sortmill::order::Order;
 use sortmill::queue::Stop;
 use sortmill::summary::Summary;
 
-use crate::common::{Machine, Shape, inputs, print, stop_on_signals};
+use crate::common::{Machine, Shape, inputs, print};
 use crate::progress;
+use crate::signals::stop_on_signals;
 
 /// Check that records are in order, and sum them up
 ///

@@ -1,4 +1,4 @@
-//! What several commands share: flags for formats and back ends, signals, telling an error.
+//! What several commands share: flags for formats and back ends, telling an error.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -13,7 +13,6 @@ use sortmill::io::{Host, RingKind};
 use sortmill::job::Input;
 use sortmill::line_keys::LineOrder;
 use sortmill::order::{Format, KeyPart, Number};
-use sortmill::queue::Stop;
 
 use crate::columns::{By, Kind};
 use crate::sort::keys::{line_order, refused};
@@ -177,26 +176,6 @@ pub fn inputs(files: &[PathBuf]) -> Vec<Input> {
             false => Input::Path(file.clone()),
         })
         .collect()
-}
-
-/// A switch that SIGINT and SIGTERM throw, so that a job ends cleanly. A second signal ends the process.
-pub fn stop_on_signals() -> Stop {
-    let stop = Stop::new();
-    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
-    if let Ok(mut arrived) = signal_hook::iterator::Signals::new(signals) {
-        let stop = stop.clone();
-        std::thread::spawn(move || {
-            let mut count = 0;
-            for signal in arrived.forever() {
-                count += 1;
-                stop.interrupt();
-                if count > 1 {
-                    let _ = signal_hook::low_level::emulate_default_handler(signal);
-                }
-            }
-        });
-    }
-    stop
 }
 
 /// Says what went wrong on stderr.

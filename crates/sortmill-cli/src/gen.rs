@@ -25,8 +25,9 @@ use sortmill::job;
 use sortmill::queue::Stop;
 use sortmill::text;
 
-use crate::common::{Machine, stop_on_signals};
+use crate::common::Machine;
 use crate::progress;
+use crate::signals::stop_on_signals;
 use crate::size::{self, Size};
 
 /// A kind of data.

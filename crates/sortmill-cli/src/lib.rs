@@ -19,6 +19,7 @@ mod node;
 mod progress;
 mod report;
 mod shuffle;
+mod signals;
 mod size;
 mod sort;
 mod top;

@@ -6,7 +6,8 @@ use clap::Args;
 use sortmill::error::Result;
 use sortmill::run;
 
-use crate::common::{Machine, stop_on_signals};
+use crate::common::Machine;
+use crate::signals::stop_on_signals;
 
 /// Take part in a job of `sort --on`, which starts it and talks to it through standard input and output
 #[derive(Args)]

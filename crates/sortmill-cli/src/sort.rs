@@ -44,9 +44,10 @@ use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
 use sortmill::trace::Trace;
 
-use crate::common::{Machine, Shape, inputs, node_program, print, say, stop_on_signals, tell};
+use crate::common::{Machine, Shape, inputs, node_program, print, say, tell};
 use crate::disks;
 use crate::progress;
+use crate::signals::Signals;
 use crate::size::{self, Size};
 
 use self::called::Called;
@@ -114,7 +115,7 @@ pub struct Sort {
         value_name = "NAME",
         requires = "parts",
         conflicts_with = "output",
-        default_value_t
+        default_value = "part-{:05}"
     )]
     part_name: PartName,
 
@@ -174,12 +175,12 @@ pub struct Sort {
     as_of_start: bool,
 
     /// Leave out up to N bad records (cut off, or longer than half the memory) and count them
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0")]
     skip_bad: u64,
 
     /// The first N lines of each input are no records. Those of the first input that has any stay at the top of the
     /// output, those of the others are left out
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0")]
     header: u64,
 
     /// Run to the end of STAGE and throw away what comes out of it, to see what each costs: read, cut,
@@ -272,6 +273,8 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
     let matches = matches.unwrap_or_else(|error| error.exit());
     let mut sort = called.read(&matches).unwrap_or_else(|error| error.exit());
     sort.old_keys = read.old_keys;
+    // Many small pieces, which the end of the process gives back all at once.
+    std::mem::forget((table, matches));
     Some(sort)
 }
 
@@ -336,18 +339,18 @@ impl Sort {
             let hint = "Say how with --compress-output, or by the end of the output's name.";
             return Err(error.hint(hint));
         }
-        let stop = stop_on_signals();
+        let signals = Signals::note();
         let done = match (self.gnu.checks(), self.made) {
-            (Some(how), _) => disorder::look(&job, how, &os, &stop),
-            (None, _) if self.gnu.debug => self.sort_annotated(job, &os, &stop),
+            (Some(how), _) => disorder::look(&job, how, &os, signals.watched()),
+            (None, _) if self.gnu.debug => self.sort_annotated(job, &os, &signals),
             (
                 None,
                 Made::Counted {
                     by_count: true,
                     first,
                 },
-            ) => self.rank(&job, first, &os, &stop),
-            (None, _) => self.sort(job, &os, &stop),
+            ) => self.rank(&job, first, &os, &signals),
+            (None, _) => self.sort(job, &os, &signals),
         };
         done.inspect_err(|error| {
             if error.kind == ErrorKind::Reader {
@@ -357,7 +360,7 @@ impl Sort {
     }
 
     /// Sorts, and underlines the keys in what comes out.
-    fn sort_annotated(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<ExitCode> {
+    fn sort_annotated(&self, mut job: Job, os: &Host, signals: &Signals) -> Result<ExitCode> {
         let keys = keys::line_order(&self.gnu, &self.shape.keys)?;
         say(&doubts::doubts(&keys, &self.old_keys));
         let failed = |error| Error::io("annotating lines", Path::new("-"), &error);
@@ -366,7 +369,7 @@ impl Sort {
         job.output = Output::Path(format!("/proc/self/fd/{}", to.as_raw_fd()).into());
         std::thread::scope(|threads| {
             let annotated = threads.spawn(|| annotate::annotate(lines, &keys.order));
-            let sorted = self.sort(job, os, stop);
+            let sorted = self.sort(job, os, signals);
             drop(to);
             let annotated = annotated.join();
             let annotated = annotated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -380,7 +383,8 @@ impl Sort {
         })
     }
 
-    fn sort(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<ExitCode> {
+    fn sort(&self, mut job: Job, os: &Host, signals: &Signals) -> Result<ExitCode> {
+        let stop = signals.noted();
         let mut sources = run::open(&job, os)?;
         if let Some(found) = run::look_up_columns(&job, &mut sources, os, stop)? {
             job = found;
@@ -391,6 +395,7 @@ impl Sort {
                 Small::Larger(sources) => sources,
             };
         }
+        let stop = signals.watched();
         let (prepared, plan) = self.prepare(&mut job, sources, os)?;
         if self.dry_run {
             return self.tell_plan(&prepared, &plan, os);
@@ -499,7 +504,6 @@ impl Sort {
         job.keys = self.shape.parts()?;
         job.line_order = self.line_order(os)?;
         job.unique = self.gnu.unique;
-        self.ask(&mut job, os);
         job.merge = match self.called {
             Called::SortmillMerge => Some(Disorder::Refused),
             _ => self.gnu.merge.then_some(Disorder::Kept),
@@ -540,6 +544,7 @@ impl Sort {
             (true, _) => Some(true),
             _ => None,
         };
+        self.ask(&mut job, os);
         Ok(job)
     }
 

@@ -8,12 +8,15 @@
 //!
 //! Combining in the mapper: Dean and Ghemawat, "MapReduce" (OSDI 2004), section 4.3.
 
+use sortmill_io::os::Machine;
 use sortmill_io::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::batch::Records;
+use crate::chunks::Extent;
 use crate::job::{Job, MapFn};
 use crate::kept::{Found, Kept, Worth};
+use crate::plan::{Inputs, Plan};
 
 /// So many lines, or bytes of them, wait until their places are in the cache.
 const WAITING_COUNT: usize = 32;
@@ -31,6 +34,22 @@ pub fn count_early(job: &mut Job) {
     job.map_makes_pairs = true;
     job.map_keeps_state = true;
     job.map_ends_in_pieces = true;
+}
+
+/// Whether `machine` has the memory that `job` takes with its lines counted early, whatever its inputs are. Without, it
+/// is a sort like any other, and takes less.
+#[must_use]
+pub fn may_count_early(job: &Job, machine: &Machine) -> bool {
+    let mut counting = Job {
+        memory_is_wish: false,
+        ..job.clone()
+    };
+    count_early(&mut counting);
+    let inputs = Inputs {
+        extents: vec![Extent::Stream],
+        ..Inputs::default()
+    };
+    Plan::new(&counting, &inputs, machine).is_ok()
 }
 
 /// The map function: lines that end in `delimiter` become pairs.

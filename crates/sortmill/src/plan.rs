@@ -336,10 +336,12 @@ impl Plan {
         let mut plan = match within(limit) {
             Some(plan) => plan,
             None => {
-                let mut sizes = (1..1024).chain((10..40).map(|power| 1 << power));
-                let least = sizes.find_map(|mib| Some((mib * MIB, within(mib * MIB)?)));
-                match least {
-                    Some((_, plan)) if job.memory_is_wish => plan,
+                let plan = |mib| Some((mib * MIB, within(mib * MIB)?));
+                // More memory may be shared by more workers, or in larger blocks, and then be too little: less is enough.
+                let below = (1..=(limit / MIB).min(1024)).rev().find_map(plan);
+                let mut above = (1..1024).chain((10..40).map(|power| 1 << power));
+                match below.or_else(|| above.find_map(plan)) {
+                    Some((bytes, plan)) if job.memory_is_wish || bytes <= limit => plan,
                     Some((bytes, _)) => return Err(too_little(limit, bytes)),
                     None => return Err(too_little(limit, (1 << 40) * MIB)),
                 }

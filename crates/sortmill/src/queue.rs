@@ -150,8 +150,12 @@ pub struct Stop {
 #[derive(Default)]
 struct StopShared {
     stopped: AtomicBool,
+    told: Option<Told>,
     state: Mutex<StopState>,
 }
+
+/// Whether somebody wants the job to end.
+type Told = Box<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]
 struct StopState {
@@ -166,10 +170,36 @@ impl Stop {
         Self::default()
     }
 
+    /// One that is thrown as well when it is asked and `told` says so: for who cannot call [`Stop::interrupt`], as what
+    /// handles a signal cannot. Until somebody asks, nothing that waits hears of it.
+    #[must_use]
+    pub fn told_by(told: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        let shared = StopShared {
+            told: Some(Box::new(told)),
+            ..StopShared::default()
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
     /// Whether the job is ending.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
+        self.is_thrown() || self.is_told()
+    }
+
+    fn is_thrown(&self) -> bool {
         self.shared.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Asks who may want the job to end, and throws the switch if so.
+    fn is_told(&self) -> bool {
+        let is_told = self.shared.told.as_ref().is_some_and(|told| told());
+        if is_told {
+            self.interrupt();
+        }
+        is_told
     }
 
     /// Ends the job because of `error`, unless it is ending already.
@@ -190,7 +220,8 @@ impl Stop {
     /// Calls `close` when the job ends early, at once if it has.
     pub fn on_stop(&self, close: impl Fn() + Send + 'static) {
         let mut state = lock(&self.shared.state);
-        if self.is_stopped() {
+        // Throwing the switch takes the lock.
+        if self.is_thrown() {
             close();
         }
         state.closers.push(Box::new(close));
@@ -339,5 +370,28 @@ mod tests {
         stop.on_stop(move || queue.abort());
         stop.interrupt();
         assert!(closed.push(1).is_err());
+    }
+
+    #[test]
+    fn a_switch_that_is_told_is_thrown_when_it_is_asked() {
+        let told = Arc::new(AtomicBool::new(false));
+        let stop = Stop::told_by({
+            let told = Arc::clone(&told);
+            move || told.load(Ordering::SeqCst)
+        });
+        let closed = Queue::<u8>::new(1);
+        let queue = closed.clone();
+        stop.on_stop(move || queue.abort());
+        assert!(!stop.is_stopped());
+        stop.check().unwrap();
+        told.store(true, Ordering::SeqCst);
+        // Whoever only has something to close throws nothing, and is called when it is thrown.
+        stop.on_stop(|| ());
+        closed.push(1).unwrap();
+        assert_eq!(stop.check().unwrap_err().kind, ErrorKind::Interrupted);
+        assert!(closed.pop().is_none());
+        // Once thrown, it stays so.
+        told.store(false, Ordering::SeqCst);
+        assert!(stop.is_stopped());
     }
 }

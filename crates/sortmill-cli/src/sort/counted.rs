@@ -18,6 +18,7 @@ use sortmill::yields::Yield;
 
 use super::{SideFile, Sort};
 use crate::common::{print, say};
+use crate::signals::Signals;
 
 impl Sort {
     /// Counts the lines of `job`, which writes counts, and puts the most frequent first, at most `first` of them.
@@ -26,7 +27,7 @@ impl Sort {
         job: &Job,
         first: Option<u64>,
         os: &Host,
-        stop: &Stop,
+        signals: &Signals,
     ) -> Result<ExitCode> {
         let folders = run::folders(job, os)?;
         let folder = &folders.temps[0];
@@ -34,10 +35,11 @@ impl Sort {
             let mut counting = job.clone();
             counting.output = Output::Path(folder.join(".counts"));
             counting.compress = None;
-            self.sort(counting, os, stop)?;
+            self.sort(counting, os, signals)?;
             print("then the counts, of which nobody knows how many there will be, are sorted\n")?;
             return Ok(ExitCode::SUCCESS);
         }
+        let stop = signals.watched();
         let between = Between::new(os, folder)?;
         let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
         let mut counting = job.clone();

@@ -2,7 +2,7 @@
 //! they ask of the engine.
 
 use clap::Command;
-use sortmill::counts::count_early;
+use sortmill::counts::{count_early, may_count_early};
 use sortmill::error::Result;
 use sortmill::io::Os;
 use sortmill::job::{Boundaries, Job};
@@ -109,7 +109,7 @@ impl Sort {
         }))
     }
 
-    /// Asks the engine for it.
+    /// Asks the engine for it, as the last thing that is asked.
     pub(super) fn ask(&self, job: &mut Job, os: &dyn Os) {
         let runs = Runs {
             counted: true,
@@ -133,7 +133,8 @@ impl Sort {
             Made::Top(count) => Yield::First(count),
         };
         let is_exact = matches!(job.yields, Yield::Runs(runs) if !runs.fold);
-        if is_exact && is_of_lines(job) && !is_reversed(job) {
+        let is_early = is_exact && is_of_lines(job) && !is_reversed(job);
+        if is_early && may_count_early(job, &os.machine()) {
             count_early(job);
         }
     }

@@ -119,6 +119,14 @@ fn uniq_is_sort_and_uniq() {
         "cat much | sortmill uniq -qc",
         "sort much | uniq -c",
     );
+    // As little memory as sorting takes: lines are not counted on their way, which takes more.
+    for memory in ["--memory 28MiB", "-S 28M", "--memory 28MiB --threads 16"] {
+        agree(
+            &scratch,
+            &format!("sortmill uniq -qc {memory} much"),
+            "sort much | uniq -c",
+        );
+    }
 }
 
 #[test]

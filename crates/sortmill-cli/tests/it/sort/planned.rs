@@ -175,6 +175,18 @@ fn what_does_not_fit_is_refused_with_what_is_missing() {
     assert_eq!(std::fs::read(small.folder.join("out")).unwrap(), b"old");
 }
 
+/// More memory was shared by more workers, or in larger blocks, and was too little again.
+#[test]
+fn more_memory_than_is_enough_is_enough() {
+    let scratch = Scratch::new("sort-enough-memory");
+    std::fs::write(scratch.path("in"), "b\na\n").unwrap();
+    for mib in (25..48).chain([55, 64]) {
+        let line = format!("--dry-run --threads 4 --memory {mib}MiB -o {{}}out {{}}in");
+        let plan = run_well(sort(words(&scratch, &line)));
+        assert!(!plan.stdout.is_empty());
+    }
+}
+
 /// Memory that is too little says how much is not: with that much the job runs.
 #[test]
 fn too_little_memory_says_how_much_is_enough() {

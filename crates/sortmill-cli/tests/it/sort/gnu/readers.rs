@@ -26,21 +26,46 @@ fn a_job_without_a_reader_ends_by_the_signal_that_says_so() {
     assert!(output.stderr.is_empty());
 }
 
+/// What the kernel says of a process, behind `name`.
+fn status(pid: u32, name: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().to_owned())
+}
+
 #[test]
-fn a_check_is_interrupted_like_a_sort() {
-    let mut command = sort(["-c"]);
-    command.stdout(Stdio::null());
-    let child = spawn_on_pipe(command);
+fn a_check_is_interrupted_like_a_small_sort() {
+    for flag in ["-c", "-q"] {
+        let mut command = sort([flag]);
+        command.stdout(Stdio::null());
+        let child = spawn_on_pipe(command);
+        let pid = child.id();
+        super::super::until("the program to wait for its input", || {
+            let caught = u64::from_str_radix(&status(pid, "SigCgt:")?, 16).ok()?;
+            (caught & 1 << 14 != 0).then_some(())
+        });
+        signal(pid, "TERM");
+        let output = finish(child);
+        assert_eq!(output.status.code(), Some(2), "{flag}");
+        let told = super::super::stderr(&output);
+        assert!(told.contains("told to stop"), "{flag}: {told}");
+    }
+}
+
+#[test]
+fn what_has_become_too_large_to_be_small_is_interrupted() {
+    let mut child = spawn_on_pipe(sort(["-q", "--memory", "64MiB"]));
     let pid = child.id();
-    super::super::until("the program to wait for its input", || {
-        let state = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let caught = state
-            .lines()
-            .find_map(|line| line.strip_prefix("SigCgt:"))?;
-        let caught = u64::from_str_radix(caught.trim(), 16).ok()?;
-        (caught & 1 << 14 != 0).then_some(())
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, &b"line\n".repeat(2_000_000)).unwrap();
+    super::super::until("threads", || {
+        let count: u32 = status(pid, "Threads:")?.parse().ok()?;
+        (count > 1).then_some(())
     });
     signal(pid, "TERM");
     let output = finish(child);
+    drop(input);
     assert_eq!(output.status.code(), Some(2));
+    let told = super::super::stderr(&output);
+    assert!(told.contains("told to stop"), "{told}");
 }
