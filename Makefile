@@ -96,6 +96,7 @@ bench-pipelines: ## time a day's pipelines with GNU's programs and with this one
 
 bench-programs: .venv/built ## time programs on pipelines with DuckDB, Polars and this one (40 GB of disk, two hours)
 	$(CARGO) build --release -p sortmill-cli
+	$(CARGO) build --release -p sortmill --example pagerank
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
 	python3 bench/programs.py
 	python3 bench/programs.py --write
