@@ -231,9 +231,12 @@ fn read_number(list: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// How many numbers a list has.
+/// How many numbers a list has: each ends in a byte below 128. Counted in bytes, of so many that a byte holds, many at once.
 pub(super) fn list_length(list: &[u8]) -> u64 {
-    unpack(list).count() as u64
+    let ends = |part: &[u8]| part.iter().map(|&byte| u8::from(byte < 0x80)).sum::<u8>();
+    list.chunks(u8::MAX.into())
+        .map(|part| u64::from(ends(part)))
+        .sum()
 }
 
 /// The numbers of a list that [`Groups::pack`] made, in rising order. Of other bytes any numbers.
@@ -268,9 +271,8 @@ impl Iterator for Unpacked<'_> {
         None
     }
 
-    /// Each number ends in a byte below 128.
     fn count(self) -> usize {
-        self.list.iter().filter(|&&byte| byte < 0x80).count()
+        list_length(self.list) as usize
     }
 }
 
@@ -370,6 +372,9 @@ mod tests {
         assert_eq!(list, [0x07, 0xa5, 0x02, 0x00, 0xbc, 0x05]);
         // Bytes that are no list end somewhere.
         assert_eq!(unpack(&[0xff; 30]).count(), 0);
+        for length in [1, 254, 255, 256, 700] {
+            assert_eq!(unpack(&vec![1; length]).count(), length);
+        }
         assert!(unpack(&[0xff; 30]).next().is_none());
     }
 }
