@@ -20,6 +20,14 @@ from dataclasses import astuple, dataclass
 # an estimate of what careful code needs for records of 100 bytes, and not taken from any run of ours. Lines cost
 # 18 more to cut. The budget of shorter records is split as that of long ones is.
 CYCLES = {"fixed": (120, 185), "lines": (138, 185), "short": (80, 120)}
+# The same of programs on pipelines, taken from no run of theirs either: the sums of docs/measuring.md's "The CPU budget of
+# programs". Of PageRank a round: a record is a vertex, brought together are edges.
+PROGRAM_CYCLES = {
+    "5-grams": dict(byte=8, brought=232, out=40),
+    "distinct": dict(byte=1, record=53, out=150),
+    "group counts": dict(byte=1, record=58, out=170),
+    "pagerank": dict(record=140, brought=158, out=40),
+}
 # Where the machine does not say how fast it runs.
 CLOCK_HZ_ASSUMED = 2.5e9
 
@@ -54,6 +62,15 @@ class Budget:
     def of(kind, record_count, cores, clock_hz):
         distribute, sort = (record_count * cycles / clock_hz for cycles in CYCLES[kind])
         return Budget(distribute, sort, cores)
+
+
+def program_budget_s(case, cores, clock_hz, **counts):
+    """How long the processors may take for a program that has a written budget, else None. `counts` says how many there are of
+    what its cycles are for: bytes and records read, records brought together, records that come out."""
+    if case not in PROGRAM_CYCLES:
+        return None
+    cycles = sum(each * counts[what] for what, each in PROGRAM_CYCLES[case].items())
+    return cycles / (clock_hz or CLOCK_HZ_ASSUMED) / cores
 
 
 @dataclass(frozen=True)

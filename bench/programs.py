@@ -10,6 +10,9 @@ output, all with the same memory and as many threads as there are cores. Ours is
 included, of the package that is built into .venv. Outputs are compared: as they are, or where no order was asked for,
 in the order of their lines. Before each case the disk's rates are taken, for the floor F (floor.py). A line for each
 run goes to bench/runs/<date>-<commit>-programs.csv.
+
+PageRank is the example of the Rust library, five rounds of it, and beside it that of examples/, whose output must be the same
+bytes. Both have 512 MiB at any scale. What is held against the floor is one round: the mean of the five.
 """
 
 import argparse
@@ -22,6 +25,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import pagerank
 import programs_table
 from compare import alone_in
 from contestants import VENV_PYTHON, why_missing
@@ -39,6 +43,7 @@ DATA = {
     "clicks": GEN + " clicks --bytes {bytes} '{path}'",
     "records": GEN + " records --ascii {records} '{path}'",
     "edges": GEN + " graph --bytes {bytes} '{path}'",
+    "graph of degree 12": GEN + f" graph {{records}} --degree {pagerank.DEGREE} '{{path}}'",
     # Three of ten records under one key; the others as they were.
     "hot edges": GEN + " graph --bytes {bytes} - | LC_ALL=C awk -F'\\t' -v OFS='\\t' "
                        "'{{ if (NR % 10 < 3) $2 = \"hot\"; print }}' > '{path}'",
@@ -54,6 +59,7 @@ class Case:
     memory: int
     peers: tuple = ()
     is_ordered: bool = False
+    record_bytes: int = 100
 
 
 CASES = [
@@ -63,6 +69,8 @@ CASES = [
     Case("shuffle", "records", "shuffle", 10**10, 2 * GIB, ("duckdb",)),
     Case("distinct", "edges", "distinct", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
     Case("group counts", "edges", "group-counts", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
+    Case("pagerank", "graph of degree 12", "pagerank", 20_000_000 * pagerank.VERTEX_BYTES, GIB // 2, (pagerank.IN_PYTHON,),
+         is_ordered=True, record_bytes=pagerank.VERTEX_BYTES),
     Case("group counts, 30 % hot", "hot edges", "group-counts", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
 ]
 DISK_BYTES = 2 * GIB
@@ -97,6 +105,7 @@ class Runs:
                 say(f"without {name}: {reason}")
         self.versions = {OURS: version("sortmill", "__version__")}
         self.versions |= {name: version(name, "__version__") for name, reason in self.missing.items() if not reason}
+        self.versions[pagerank.IN_PYTHON] = self.versions[OURS]
         self.disk = open_disk(asked.folder, DISK_BYTES, DISK_SECONDS)
         with open(self.path, "w", newline="") as file:
             csv.DictWriter(file, COLUMNS, lineterminator="\n").writeheader()
@@ -104,13 +113,13 @@ class Runs:
     def case(self, case):
         path, byte_count = self.asked.folder / "in", int(case.bytes * self.asked.scale)
         say(f"making {gb(byte_count)} of {case.data}")
-        script = DATA[case.data].format(path=path, bytes=byte_count, records=byte_count // 100)
+        script = DATA[case.data].format(path=path, bytes=byte_count, records=byte_count // case.record_bytes)
         command(["bash", "-c", f"set -eo pipefail; {script}"])
         os.sync()
         rates = self.disk.rates()
         for number in range(1, self.asked.rounds + 1):
             outputs = {}
-            names = [OURS, *(name for name in case.peers if not self.missing[name])]
+            names = [OURS, *(name for name in case.peers if not self.missing.get(name))]
             # Who goes first has the disk as the one before left it: in turns.
             for name in names if number % 2 else names[::-1]:
                 row, outputs[name] = self.run(case, name, path)
@@ -125,24 +134,30 @@ class Runs:
     def run(self, case, name, path):
         """The row of one run, and what tells its output from another, or nothing where it failed."""
         asked = self.asked
-        memory = max(int(case.memory * asked.scale), 256 << 20)
-        output, temp = asked.folder / "out", asked.folder / "temp"
+        is_rank = case.program == "pagerank"
+        memory = case.memory if is_rank else max(int(case.memory * asked.scale), 256 << 20)
+        output, temp, log = asked.folder / "out", asked.folder / "temp", asked.folder / "log"
         temp.mkdir()
         drop_caches()
         warm_memory(memory + GIB)
-        program = ["our_programs.py", case.program] if name == OURS else self.peer(case, name)
-        words = [VENV_PYTHON, ROOT / "bench" / program[0], *program[1:], "--memory", memory, "--threads", asked.cores,
-                 "--temp", temp, "-o", output, path]
-        row = measure(words, memory, asked.folder, asked.folder / "log")
+        if is_rank:
+            words = pagerank.words(name, path, output, temp)
+        else:
+            program = ["our_programs.py", case.program] if name == OURS else self.peer(case, name)
+            words = [VENV_PYTHON, ROOT / "bench" / program[0], *program[1:], "--memory", memory, "--threads", asked.cores,
+                     "--temp", temp, "-o", output, path]
+        row = measure(words, memory, asked.folder, log)
         row |= {"bytes": path.stat().st_size, "memory_bytes": memory}
         made = None
         if row["exit_status"] == 0:
             row["output_bytes"] = output.stat().st_size
             made = told(output, case)
+        elif name == OURS or is_rank:
+            fail(f"{case.name}: {log.read_text()[-500:]}")
+        if is_rank:
+            row |= pagerank.of_rounds(log.read_text(), temp)
         elif name == OURS:
-            fail(f"{case.name}: {(asked.folder / 'log').read_text()[-500:]}")
-        if name == OURS:
-            row |= self.of_report(case, json.loads(Path(f"{output}.report").read_text()))
+            row |= self.of_report(json.loads(Path(f"{output}.report").read_text()))
         for left in (output, Path(f"{output}.report")):
             left.unlink(missing_ok=True)
         shutil.rmtree(temp)
@@ -155,9 +170,12 @@ class Runs:
         return [f"peers/{name}_programs.py", "--setting", case.program]
 
     @staticmethod
-    def of_report(case, phases):
+    def of_report(phases):
         reports = [phase["report"] for phase in phases]
-        return {"brought_bytes": reports[0]["fingerprints"]["distributed"]["bytes"],
+        first = reports[0]["fingerprints"]
+        return {"brought_bytes": first["distributed"]["bytes"], "records": first["input"]["records"],
+                "brought_records": first["distributed"]["records"],
+                "output_records": reports[-1]["fingerprints"]["written"]["records"],
                 "temp_written_bytes": sum(report["bytes"]["temp_written"] for report in reports)}
 
     def keep(self, row):

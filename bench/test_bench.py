@@ -5,11 +5,13 @@
 
 import contextlib
 import io
+import re
 import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
+import pagerank
 import pipeline_table
 import programs_table
 import readme
@@ -17,7 +19,7 @@ import results
 import shape_table
 from cases import BY_NAME, CASES
 from contestants import ALL
-from floor import Budget, Rates, floor, moved_bytes_min
+from floor import PROGRAM_CYCLES, Budget, Rates, floor, moved_bytes_min
 from plot import plot
 from table import tables
 
@@ -221,13 +223,67 @@ class Programs(unittest.TestCase):
         text = programs_table.tables(rows)
         # Two times is not two and a half, and 10 GB are read in 10 s.
         self.assertIn("| 2.5 times the fastest other; 1.15 of the floor | **no**, 2.00; **no**, 1.20 |", text)
-        self.assertIn("| polars failed | 1.2 of the floor | yes, 1.20 |", text)
+        self.assertIn("| 1.20, disk | polars failed | 1.2 of the floor | yes, 1.20 |", text)
         self.assertIn("| 1.25 of group counts | yes, 1.05 |", text)
 
     def test_what_does_not_fit_is_written_and_read(self):
         row = program("sessions", "sortmill", 1.0, bytes=GB, brought_bytes=3 * GB, memory_bytes=GB, output_bytes=GB)
         # Reads 1 and writes 2, then reads 2 and writes 1: at once.
         self.assertAlmostEqual(programs_table.disk_floor_s(row), 4.0)
+
+
+    def test_the_larger_of_the_disk_and_the_processors_is_the_floor(self):
+        # 1 GB is read in 1 s; 8 cycles a byte, 232 an n-gram and 40 a line of the output are 13.6 G of 5 G a second.
+        of = {"bytes": GB, "clock_hz": 2.5e9, "records": 1, "brought_records": 20_000_000, "output_records": 24_000_000}
+        rows = [program("5-grams", "sortmill", 4.08, **of)]
+        self.assertAlmostEqual(programs_table.floor_s(rows[0]), 2.72)
+        self.assertIn("| 1.50, processors |", programs_table.tables(rows))
+        self.assertIn("| 1.25 of the floor | **no**, 1.50", programs_table.tables(rows))
+        # Without counts, as in files before there were budgets, the disk is.
+        self.assertAlmostEqual(programs_table.floor_s(rows[0] | {"records": None}), 1.0)
+
+    def test_a_round_of_pagerank_is_held_against_its_floor(self):
+        said = "".join(f"round {number}, ranks moved by 2.5e-3: group by to: 2,000 records in, 24,000 brought together, 1,999 out\n"
+                       f"sorted 24000 records, in {seconds} (1 GB/s, 2.0 s cpu)\nproven: all\n"
+                       for number, seconds in enumerate(["900.0 ms", "1.1 s", "1.0 s", "1.5 s", "0.5 s"], 1))
+        with tempfile.TemporaryDirectory() as name:
+            for file, size in (("lists", 500), ("a", 48), ("b", 40), ("c", 48)):
+                (Path(name) / file).write_bytes(b"x" * size)
+            found = pagerank.of_rounds("vertices: 9 records in, 9 brought together, 9 out\n" + said, Path(name))
+            with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):
+                pagerank.of_rounds(said[:-250], Path(name))
+        self.assertEqual(found, {"iteration_s": 1.0, "read_bytes": 548, "brought_bytes": 24_000 * 16, "output_bytes": 48,
+                                 "records": 2000, "brought_records": 24_000, "output_records": 1999})
+        large = {"bytes": GB, "memory_bytes": 0, "clock_hz": 1e9, "cores": 1, "read_bytes": GB, "brought_bytes": GB,
+                 "records": 10**6, "brought_records": 10**7, "output_records": 10**6, "iteration_s": 4.0}
+        # Reads and writes 1 GB at once, and the other way round without the output; 140, 158 and 40 cycles.
+        row = program("pagerank", "sortmill", 99.0, **large)
+        self.assertAlmostEqual(programs_table.disk_floor_s(row), 2.0)
+        self.assertAlmostEqual(programs_table.cpu_budget_s(row), 1.76)
+        self.assertIn("| 2.00, disk |  | 1.3 of the floor | **no**, 2.00", programs_table.tables([row]))
+
+
+    def test_written_budgets_are_the_sums_of_their_steps(self):
+        page = programs_table.PAGE.read_text()
+        section = page[page.index("### The CPU budget of programs"):].split("\n## ")[0] + "\n\n"
+        found = []
+        for table in re.findall(r"\| step \|.*?\n\n", section, re.DOTALL):
+            sums = {}
+            found.append(sums)
+            for step in table.strip().splitlines()[2:]:
+                _, name, cycles, each, *_ = (cell.strip() for cell in step.split("|"))
+                if name and each:
+                    sums[each] = sums.get(each, 0) + sum(map(float, cycles.split(";")))
+        rank, grams, groups = found
+        cycles = PROGRAM_CYCLES
+        self.assertEqual(rank, {"vertex": cycles["pagerank"]["record"] + cycles["pagerank"]["out"],
+                                "edge": cycles["pagerank"]["brought"]})
+        self.assertEqual(grams, dict(zip(["byte", "5-gram", "different 5-gram"],
+                                         (cycles["5-grams"][of] for of in ("byte", "brought", "out")))))
+        distinct, counts = cycles["distinct"], cycles["group counts"]
+        self.assertEqual(groups, {"byte": distinct["byte"], "record": distinct["record"], "group": distinct["out"],
+                                  "record, of counts": counts["record"] - distinct["record"],
+                                  "group, of counts": counts["out"] - distinct["out"]})
 
 
 class TheCases(unittest.TestCase):

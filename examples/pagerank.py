@@ -1,60 +1,58 @@
-"""Ranks the vertices of a graph by their links, with a damping of 0.85: pagerank.py EDGES OUTPUT.txt
+"""Ranks the vertices of a graph by their links, with a damping of 0.85: pagerank.py EDGES OUTPUT.txt FOLDER [ROUNDS]
 
-An edge is a line of source and target with a tab between. Lists of targets are grouped once. Groups come in the same order
-every time, so an iteration reads lists and sums side by side (`paste`), and only shares of ranks are brought together."""
+An edge is a line of source and target, two whole numbers with a tab between. Lists of targets are packed once and stay in FOLDER.
+Groups come in the same order every time, so a round reads lists and sums side by side (`paste`), and only shares of ranks are
+brought together: whole numbers of `PARTS`, so that no order changes a sum. No function of Python's is called for any of them."""
 
-import math
-import subprocess
 import sys
-import tempfile
-from typing import Any
 
 import sortmill as sm
 
-DAMPING, TOLERANCE, MEMORY = 0.85, 1e-9, "512 MiB"
-LIST, SHARE, RANK = {"vertex": str, "targets": str}, {"vertex": str, "share": float}, {"vertex": str, "rank": float}
+DAMPING, TOLERANCE, MEMORY, PARTS = 0.85, 1e-9, "512 MiB", 2.0**62
+EDGE: dict[str, sm.ColumnType] = {"vertex": "u64", "target": "u64"}
+LIST: dict[str, sm.ColumnType] = {"vertex": "u64", "targets": bytes}
 
 
-def read(path: str, **columns: sm.ColumnType) -> tuple[sm.Pipeline, sm.Table]:
+def keep(job: sm.Pipeline, table: sm.Table, path: str) -> sm.Report:
+    table.write_rows(path)
+    return job.run(memory=MEMORY)
+
+
+def rank(sums: str, base: float) -> sm.Expr:
+    return sm.col(sums) * (DAMPING / PARTS) + base
+
+
+def main(edges: str, output: str, folder: str, rounds: int = 500) -> None:
+    lists, sums = f"{folder}/lists", [f"{folder}/{name}" for name in "abc"]
     job = sm.Pipeline()
-    return job, job.read_text(path).flat_map(sm.fields("line", "\t", columns))
-
-
-def targets(vertex: str, edges: Any) -> list[dict[str, Any]]:
-    return [{"vertex": vertex, "targets": " ".join(edge["target"] for edge in edges if edge["target"])}]
-
-
-def second(path: str) -> Any:
-    return (line.rstrip("\n").partition("\t")[2] for line in open(path, encoding="utf-8"))
-
-
-def main(edges: str, output: str, folder: str) -> None:
-    lists, old, new = (f"{folder}/{name}" for name in ("lists", "old", "new"))
-    job, table = read(edges, source=str, target=str)
-    ends = table.flat_map(lambda edge: [edge, {"source": edge["target"], "target": ""}], {"source": str, "target": str})
-    ends.group_by("source").apply(targets, columns=LIST).write_text(lists)
-    count = job.run(memory=MEMORY).records_out
-    subprocess.run(["sed", f"s/\t.*/\t{1 / count!r}/w {new}", lists], check=True, stdout=subprocess.DEVNULL)
-    base, moved = (1 - DAMPING) / count, math.inf
-    while moved > TOLERANCE:
-        def send(row: dict[str, Any]) -> Any:
-            to = row["targets"].split()
-            yield {"vertex": row["vertex"], "share": 0.0}
-            yield from ({"vertex": one, "share": (base + DAMPING * row["sum"]) / len(to)} for one in to)
-        old, new = new, old
-        with subprocess.Popen(["paste", lists, old], stdout=subprocess.PIPE) as pairs:
-            job, table = read(f"/dev/fd/{pairs.stdout and pairs.stdout.fileno()}", **LIST, again=str, sum=float)
-            table.flat_map(send, SHARE).group_by("vertex").agg(sum=sm.sum("share")).write_text(new)
-            job.run(memory=MEMORY)
-        lost = math.fsum(base + DAMPING * float(one) for one, to in zip(second(old), second(lists)) if not to)
-        before, base = base, (1 - DAMPING + DAMPING * lost) / count
-        moved = math.fsum(abs(base - before + DAMPING * (float(b) - float(a))) for a, b in zip(second(old), second(new)))
-    job, table = read(new, vertex=str, sum=float)
-    ranks = table.map(lambda row: {"vertex": row["vertex"], "rank": base + DAMPING * row["sum"]}, RANK)
-    ranks.sort("rank", descending=True).write_text(output)
+    table = job.read_csv(edges, EDGE, header=False, delimiter="\t", quote=None)
+    print(keep(job, table.group_by("vertex").pack("target", name="targets"), lists))
+    job = sm.Pipeline()
+    table = job.read_csv(edges, EDGE, header=False, delimiter="\t", quote=None).unpivot("vertex", "target", name="vertex")
+    report = keep(job, table.distinct().with_columns(sum=sm.lit(0).cast("u64")), sums[0])
+    print(report)
+    # A rank is a base, the same for all, and what was sent to the vertex: nothing yet.
+    count, old, new, round = report.records_out, sums[0], sums[0], 0
+    before, base, moved = 0.0, 1 / count, 1.0
+    while round < rounds and moved > TOLERANCE:
+        job, now, degree = sm.Pipeline(), rank("sum", base), sm.list_length("targets")
+        beside = job.paste((lists, LIST), (new, {"vertex": "u64", "sum": "u64"}), (old, {"vertex": "u64", "old": "u64"}))
+        table = beside.with_columns(
+            moved=abs(now - rank("old", before)), lost=sm.if_else(degree == 0, now, 0.0),
+            share=sm.if_else(degree > 0, (now * PARTS / degree).cast("u64"), 0),
+        )
+        shares = table.observe(moved=sm.sum("moved"), lost=sm.sum("lost")).unpack("targets", name="to")
+        round += 1
+        report = keep(job, shares.group_by("to").agg(sum=sm.sum("share")), sums[round % 3])
+        old, new, before, moved = new, sums[round % 3], base, report.observed["moved"]
+        base = (1 - DAMPING + DAMPING * report.observed["lost"]) / count
+        print(f"round {round}, ranks moved by {moved:e}: {report}")
+    job = sm.Pipeline()
+    table = job.paste((lists, LIST), (new, {"vertex": "u64", "sum": "u64"})).with_columns(rank=rank("sum", base))
+    table.select("vertex", "rank").sort("rank", descending=True).write_text(output)
     print(job.run(memory=MEMORY))
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as temporary:
-        main(sys.argv[1], sys.argv[2], temporary)
+    edges, output, folder, *rounds = sys.argv[1:]
+    main(edges, output, folder, *map(int, rounds))

@@ -81,25 +81,50 @@ def test_sessions(tmp_path: Path) -> None:
     assert len(found) == len(stretches) > 100
 
 
+def ranks_of(edges: Path) -> tuple[dict[int, float], int]:
+    """Ranks as networkx has them, and how many vertices have no target. The one in plain Python: the other wants SciPy."""
+    graph = networkx.MultiDiGraph()
+    for line in edges.read_text().splitlines():
+        graph.add_edge(*map(int, line.split("\t")))
+    ranks: dict[int, float] = _pagerank_python(graph, alpha=0.85, tol=1e-12, max_iter=500)
+    return ranks, sum(graph.out_degree(vertex) == 0 for vertex in graph)
+
+
 @pytest.mark.parametrize("kind", ["uniform", "power-law"])
 def test_pagerank(tmp_path: Path, kind: str) -> None:
     """Against networkx, of a graph with vertices that have no target and with edges that come twice."""
     degrees = "--degree 6" if kind == "uniform" else "--degree-min 1 --degree 4 --degree-max 40"
     generate("graph", 300, "--kind", kind, *degrees.split(), tmp_path / "edges.txt")
     with (tmp_path / "edges.txt").open("a") as file:
-        file.write("000\t299\n000\t299\n298\tsink\n")
-    assert "proven" in run("pagerank.py", tmp_path / "edges.txt", tmp_path / "out.txt")
-    graph = networkx.MultiDiGraph()
-    for line in (tmp_path / "edges.txt").read_text().splitlines():
-        graph.add_edge(*line.split("\t"))
-    assert any(graph.out_degree(vertex) == 0 for vertex in graph)
-    # The one in plain Python: the other wants SciPy.
-    wanted = _pagerank_python(graph, alpha=0.85, tol=1e-12, max_iter=500)
+        file.write(f"000\t299\n000\t299\n298\t{2**64 - 1}\n7\t7\n")
+    (tmp_path / "tables").mkdir()
+    told = run("pagerank.py", tmp_path / "edges.txt", tmp_path / "out.txt", tmp_path / "tables")
+    rounds = re.findall(r"^round (\d+), ranks moved by (\S+):", told, re.MULTILINE)
+    assert [int(number) for number, _ in rounds] == list(range(1, len(rounds) + 1))
+    moved = [float(by) for _, by in rounds]
+    assert moved[-1] <= 1e-9 < min(moved[:-1])
+    # Lists, vertices, each round, ranks.
+    assert told.count("proven: what was written is what was read") >= len(rounds) + 3
+    wanted, lost_count = ranks_of(tmp_path / "edges.txt")
+    assert lost_count > 0
     lines = [line.split("\t") for line in (tmp_path / "out.txt").read_text().splitlines()]
-    found = {vertex: float(rank) for vertex, rank in lines}
+    found = {int(vertex): float(rank) for vertex, rank in lines}
     assert found.keys() == wanted.keys()
     assert all(abs(found[vertex] - rank) < 1e-8 for vertex, rank in wanted.items())
+    assert sum(found.values()) == pytest.approx(1, abs=1e-9)
     assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_pagerank_ends_after_so_many_rounds(tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_text("0\t1\n1\t2\n2\t0\n2\t1\n")
+    told = run("pagerank.py", tmp_path / "edges.txt", tmp_path / "out.txt", tmp_path, 2)
+    assert told.count("ranks moved by") == 2
+    ranks = {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}
+    for _ in range(2):
+        base = 0.15 / 3
+        ranks = {0: base + 0.85 * ranks[2] / 2, 1: base + 0.85 * (ranks[0] + ranks[2] / 2), 2: base + 0.85 * ranks[1]}
+    found = dict(line.split("\t") for line in (tmp_path / "out.txt").read_text().splitlines())
+    assert {int(vertex): float(rank) for vertex, rank in found.items()} == pytest.approx(ranks, abs=1e-12)
 
 
 def test_shuffled_corpus(tmp_path: Path, draw: random.Random) -> None:

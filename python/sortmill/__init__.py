@@ -4,6 +4,7 @@
 """
 
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SpaceError, UsageError
+from ._express import Expr, col, if_else, list_length, lit
 from ._functions import Counter, counter
 from ._pipeline import ArrowResult, Groups, Pipeline, Table
 from ._report import Report
@@ -43,6 +44,7 @@ __all__ = [
     "ColumnType",
     "Counter",
     "Error",
+    "Expr",
     "Formula",
     "FunctionError",
     "Groups",
@@ -58,6 +60,7 @@ __all__ = [
     "__version__",
     "approx_count_distinct",
     "approx_quantile",
+    "col",
     "count",
     "count_distinct",
     "counter",
@@ -65,6 +68,9 @@ __all__ = [
     "fields",
     "first",
     "hash",
+    "if_else",
+    "list_length",
+    "lit",
     "matches",
     "max",
     "mean",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from . import _sortmill
 from ._errors import UsageError
+from ._express import Expr
 from ._functions import Batches, Reduced
 from ._look import batches, drawn
 from ._progress import Progress, shown
@@ -212,6 +213,16 @@ class Pipeline:
         """
         return Table(self, _sortmill.from_iter(iterable, columns_of(columns)))
 
+    def paste(self, *files: tuple[Path, Mapping[str, ColumnType]]) -> Table:
+        """Files that `write_rows` wrote, side by side: of each its path and its columns, of which the first is the group.
+
+        A record comes out for each group that is in any of them: the group, then the other columns of each file, with 0, `False` or
+        an empty text where a file has no record of it. They must have been written directly behind a `group_by` or a `distinct`
+        of one column, whose groups come in one order whatever is computed of them, so each is read once and nothing is brought
+        together again; a file in another order is an `InputError`. The group is called as in the first file.
+        """
+        return Table(self, _sortmill.paste([(os.fspath(path), columns_of(columns)) for path, columns in files]))
+
     def _read(self, table: _sortmill.Table, file: str | None, line_number: str | None) -> Table:
         if file is not None or line_number is not None:
             table = table.with_place(file, line_number)
@@ -389,21 +400,55 @@ class Table:
         return self._next(self._table.call(kind, function, columns_of(columns), (BATCH_SIZE, pure, timeout)))
 
     def filter(
-        self, function: Matches | Callable[[Record], Any] | type[Any], *, pure: bool = False, timeout: float | None = None
+        self,
+        function: Expr | Matches | Callable[[Record], Any] | type[Any],
+        *,
+        pure: bool = False,
+        timeout: float | None = None,
     ) -> Table:
-        """The records, as dictionaries, for which a function answers true, otherwise as `map`; or those that `matches` says."""
+        """The records for which a condition is true, as `col("n") > 3`; those that `matches` says; or those, as dictionaries, for
+        which a function answers true, otherwise as `map`."""
+        if isinstance(function, Expr):
+            return self._next(self._table.keep_if(function._expr))
         if isinstance(function, Matches):
             one = function
             return self._next(self._table.matches(one.column, one.pattern, one.invert))
         return self._next(self._table.call("filter", function, None, (BATCH_SIZE, pure, timeout)))
 
-    def with_columns(self, **computed: Formula) -> Table:
+    def with_columns(self, **computed: Formula | Expr) -> Table:
         """All columns, and behind them those that are computed, or in place of others of their names.
 
-        Formulas are `parse`, `timestamp` and `hash`.
+        Formulas are `parse`, `timestamp` and `hash`, and expressions of columns: `total=col("price") * col("count")`. All are
+        computed of the columns that come in.
         """
-        asked = [(name, one.kind, one.column, one.type, one.seed) for name, one in computed.items()]
+        asked = [
+            (name, one._expr if isinstance(one, Expr) else (one.kind, one.column, one.type, one.seed))
+            for name, one in computed.items()
+        ]
         return self._next(self._table.with_columns(asked))
+
+    def observe(self, **aggregates: Aggregate) -> Table:
+        """The same records; what the aggregates make of all of them is in `Report.observed` under their names.
+
+        They are those that need no order: not `first`, `count_distinct`, `quantile`, and the least and greatest text. A sum that
+        its type does not hold is told as a float.
+        """
+        asked = [(one.kind, one.column, name, one.fraction) for name, one in aggregates.items()]
+        return self._next(self._table.observe(asked))
+
+    def unpivot(self, *columns: str, name: str) -> Table:
+        """For each record one for each of these columns, in this order: its value as the column `name`, behind all others.
+
+        The columns are of one type and are not there any more.
+        """
+        return self._next(self._table.unpivot(list(columns), name))
+
+    def unpack(self, column: str, *, name: str) -> Table:
+        """For each record one for each number of the list in `column`, which `Groups.pack` made, in place of that and called `name`.
+
+        The other columns are as they were. Of an empty list there are none.
+        """
+        return self._next(self._table.unpack(column, name))
 
     def sample(self, fraction: float, *, seed: int = 0) -> Table:
         """Each record with a probability: the same ones for a seed. In front of all that brings records together."""
@@ -635,6 +680,10 @@ class Table:
         """Writes pairs of two columns, as `read_kv` reads them."""
         self._write(path, "kv", _how(files, compression, level, mode))
 
+    def write_rows(self, path: Path, *, mode: Mode = "overwrite") -> None:
+        """Writes records as only this version of this library reads them again, with `Pipeline.paste`."""
+        self._write(path, "rows", _how(None, "none", None, mode))
+
     def _write(self, path: Path, form: str, how: _How) -> None:
         self._pipeline._write(self._table.write(os.fspath(path), form, how), path)
 
@@ -702,6 +751,14 @@ class Groups:
         applied = ("apply", function)
         order, made = _order(sort, descending, nulls_last), columns_of(columns)
         return self._table._next(self._table._table.apply(self._by, order, applied, made, (pure, timeout)))
+
+    def pack(self, column: str, *, name: str) -> Table:
+        """A record for each group: its columns, and as `name` (bytes) all values of `column`, a `"u64"`, as a list in rising order.
+
+        A list takes about as many bytes as the differences between its numbers have, and 16 MiB at most. `Table.unpack` makes
+        records of it again, `list_length` counts it.
+        """
+        return self._table._next(self._table._table.pack(self._by, column, name))
 
     def sessions(self, time: str, gap: int, *, name: str = "session") -> Table:
         """All records, group by group in the order of the integers in `time`, with the number of their session, from 0.

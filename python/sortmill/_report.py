@@ -29,13 +29,17 @@ class Report:
             {"name": "sort", "report": data}
         ]
         """Name and report of each phase, in order. A job that only sorts has one."""
+        self.observed: dict[str, Any] = data.get("observed", {})
+        """What `Table.observe` was to observe. A float that is no number is `None`."""
 
     @classmethod
     def joined(cls, reports: Sequence[tuple[str, str, str]]) -> Report:
         """That of several jobs, one after the other: what functions did in all of them, in the most processes of one."""
         if len(reports) == 1:
             return cls(*reports[0])
-        phases = [phase for text, _, _ in reports for phase in json.loads(text)["phases"]]
+        told: list[dict[str, Any]] = [json.loads(text) for text, _, _ in reports]
+        phases = [phase for one in told for phase in one["phases"]]
+        observed = {name: value for one in told for name, value in one.get("observed", {}).items()}
         summary = "".join(summary for _, summary, _ in reports)
         done: list[dict[str, Any]] = [json.loads(did) for _, _, did in reports]
         counters: dict[str, int] = {}
@@ -49,7 +53,7 @@ class Report:
                 processes[name] = before + value if is_sum else max(before, value or 0) or value
         functions = [function for one in done for function in one["functions"]]
         did = {"functions": functions, "counters": counters, "processes": processes}
-        return cls(json.dumps({"phases": phases}), summary, json.dumps(did))
+        return cls(json.dumps({"phases": phases, "observed": observed}), summary, json.dumps(did))
 
     @property
     def records_in(self) -> int:

@@ -1,9 +1,12 @@
 //! Where tables come from.
 
+use std::path::{Path, PathBuf};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sortmill::error::Result;
-use sortmill::pipeline::{self, Csv};
+use sortmill::io::sync::Arc;
+use sortmill::pipeline::{self, Column, Csv};
 
 use crate::errors::raised;
 use crate::host;
@@ -76,6 +79,20 @@ pub fn read_fixed(
 #[pyfunction]
 pub fn read_kv(patterns: Vec<String>) -> Table {
     Table::new(pipeline::read_kv(patterns))
+}
+
+/// Files of groups side by side: of each its path and its columns.
+#[pyfunction]
+pub fn paste(py: Python<'_>, files: Vec<(PathBuf, Vec<(String, String)>)>) -> PyResult<Table> {
+    let mut read = Vec::new();
+    for (path, of) in files {
+        read.push((path, columns(of)?));
+    }
+    let files: Vec<(&Path, &[Column])> = read.iter().map(|(path, of)| (&**path, &**of)).collect();
+    made(
+        py,
+        host().and_then(|host| pipeline::paste(Arc::new(host), &files)),
+    )
 }
 
 fn made(py: Python<'_>, table: Result<pipeline::Table>) -> PyResult<Table> {

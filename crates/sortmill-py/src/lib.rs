@@ -9,6 +9,7 @@ mod arrow;
 mod batched;
 mod columns;
 mod errors;
+mod expr;
 mod function;
 mod grouped;
 mod groups;
@@ -96,6 +97,7 @@ fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<table::Table>()?;
     module.add_class::<table::Job>()?;
+    module.add_class::<expr::Expr>()?;
     module.add_class::<arrow::Batch>()?;
     module.add_class::<rows::RowReader>()?;
     module.add_class::<streams::Rows>()?;
@@ -108,6 +110,7 @@ fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inputs::read_jsonl, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_fixed, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_kv, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::paste, module)?)?;
     module.add_function(wrap_pyfunction!(run_command, module)?)?;
     module.add_function(wrap_pyfunction!(sort, module)?)?;
     module.add_function(wrap_pyfunction!(expand, module)?)?;

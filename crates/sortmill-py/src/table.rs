@@ -16,6 +16,7 @@ use sortmill::pipeline::{
 
 use crate::batched::{Definition, Here, Kind};
 use crate::errors::raised;
+use crate::expr::{Computed, Expr};
 use crate::function::record_dict;
 use crate::grouped::groups;
 use crate::host;
@@ -59,7 +60,8 @@ fn orders(by: &[Ordered]) -> Vec<Order<'_>> {
     all.collect()
 }
 
-fn kind(name: &str) -> PyResult<Type> {
+/// The type of this name.
+pub fn kind(name: &str) -> PyResult<Type> {
     let kinds = [
         Type::Binary,
         Type::String,
@@ -82,7 +84,7 @@ pub fn columns(columns: Vec<(String, String)>) -> PyResult<Vec<Column>> {
 }
 
 /// The name of a type without what says that values may be missing, and whether they may.
-fn or_null(name: &str) -> (&str, bool) {
+pub fn or_null(name: &str) -> (&str, bool) {
     match name.strip_suffix('?') {
         Some(name) => (name, true),
         None => (name, false),
@@ -311,37 +313,9 @@ impl Table {
         self.next(py, made).map(Self::brought)
     }
 
-    /// Groups and what is computed of each: the aggregate's name, its column, the name of what comes out, and a fraction.
-    fn aggregate(
-        &self,
-        py: Python<'_>,
-        by: By,
-        aggregates: Vec<(String, String, String, f64)>,
-    ) -> PyResult<Self> {
-        type One = (String, String, String, f64);
-        let one = |(kind, column, name, fraction): One| -> PyResult<Aggregate> {
-            let made = match kind.as_str() {
-                "count" => pipeline::count(),
-                "count_values" => pipeline::count_values(column),
-                "quantile" => pipeline::quantile(column, fraction),
-                "approx_quantile" => pipeline::approx_quantile(column, fraction),
-                "sum" => pipeline::sum(column),
-                "min" => pipeline::min(column),
-                "max" => pipeline::max(column),
-                "mean" => pipeline::mean(column),
-                "first" => pipeline::first(column),
-                "count_distinct" => pipeline::count_distinct(column),
-                "approx_count_distinct" => pipeline::approx_count_distinct(column),
-                _ => {
-                    return Err(PyValueError::new_err(format!(
-                        "there is no aggregate {kind:?}"
-                    )));
-                }
-            };
-            Ok(made.named(name))
-        };
-        let aggregates: Vec<Aggregate> =
-            aggregates.into_iter().map(one).collect::<PyResult<_>>()?;
+    /// Groups and what is computed of each.
+    fn aggregate(&self, py: Python<'_>, by: By, aggregates: Vec<AggregateAsked>) -> PyResult<Self> {
+        let aggregates = asked_aggregates(aggregates)?;
         let groups = self.groups(&by);
         let made = groups.and_then(|groups| groups.agg(&aggregates));
         self.next(py, made).map(Self::brought)
@@ -419,33 +393,47 @@ impl Table {
         self.next(py, parts.and_then(|parts| self.table.flat_map(&parts)))
     }
 
-    /// Columns that are computed: the name, what is done, the column it is done to, and the type or seed.
+    /// Columns that are computed: the name, and what of.
     fn with_columns(
         &self,
         py: Python<'_>,
-        computed: Vec<(String, String, String, String, u64)>,
+        computed: Vec<(String, Computed<'_>)>,
     ) -> PyResult<Self> {
         let mut formulas = Vec::new();
-        for (name, how, column, of, seed) in &computed {
-            let formula = match how.as_str() {
-                "parse" => match or_null(of) {
-                    (of, true) => pipeline::parse(column, kind(of)?).or_null(),
-                    (of, false) => pipeline::parse(column, kind(of)?),
-                },
-                "timestamp" => pipeline::timestamp(column),
-                "hash" => pipeline::hash(column, *seed),
-                _ => {
-                    return Err(PyValueError::new_err(format!(
-                        "there is no formula {how:?}"
-                    )));
-                }
-            };
-            formulas.push((name.as_str(), formula));
+        for (name, computed) in &computed {
+            formulas.push((name.as_str(), computed.formula()?));
         }
         self.next(py, self.table.with_columns(&formulas))
     }
 
-    /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl` or `kv`.
+    /// The records for which a condition is true.
+    fn keep_if(&self, py: Python<'_>, condition: &Expr) -> PyResult<Self> {
+        self.next(py, self.table.keep_if(condition.expr()))
+    }
+
+    /// Tells in the report what aggregates make of all records, as [`Table::aggregate`] has them.
+    fn observe(&self, py: Python<'_>, aggregates: Vec<AggregateAsked>) -> PyResult<Self> {
+        self.next(py, self.table.observe(&asked_aggregates(aggregates)?))
+    }
+
+    /// Groups, and lists of the numbers of a column.
+    fn pack(&self, py: Python<'_>, by: By, column: &str, name: &str) -> PyResult<Self> {
+        let groups = self.groups(&by);
+        let made = groups.and_then(|groups| groups.pack(column, name));
+        self.next(py, made).map(Self::brought)
+    }
+
+    /// A record for each value of some columns.
+    fn unpivot(&self, py: Python<'_>, columns: Names, name: &str) -> PyResult<Self> {
+        self.next(py, self.table.unpivot(&strs(&columns), name))
+    }
+
+    /// A record for each number of a list.
+    fn unpack(&self, py: Python<'_>, column: &str, name: &str) -> PyResult<Self> {
+        self.next(py, self.table.unpack(column, name))
+    }
+
+    /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl`, `kv` or `rows`.
     fn write(&self, py: Python<'_>, path: PathBuf, form: &str, how: How) -> PyResult<Job> {
         let form = match form {
             "text" => Form::Text,
@@ -453,6 +441,7 @@ impl Table {
             "csv without header" => Form::Csv { header: false },
             "jsonl" => Form::JsonLines,
             "kv" => Form::Kv,
+            "rows" => Form::Rows,
             _ => return Err(PyValueError::new_err(format!("there is no form {form:?}"))),
         };
         self.written(py, path, form, how)
@@ -519,6 +508,34 @@ fn compress(name: &str, level: Option<u32>) -> PyResult<Option<Compress>> {
     let unknown = || PyValueError::new_err(format!("there is no compression {name:?}"));
     let codec = codec.ok_or_else(unknown)?;
     Ok(Some(Compress { codec, level }))
+}
+
+/// An aggregate's name, its column, the name of what comes out, and a fraction.
+type AggregateAsked = (String, String, String, f64);
+
+fn asked_aggregates(asked: Vec<AggregateAsked>) -> PyResult<Vec<Aggregate>> {
+    let one = |(kind, column, name, fraction): AggregateAsked| -> PyResult<Aggregate> {
+        let made = match kind.as_str() {
+            "count" => pipeline::count(),
+            "count_values" => pipeline::count_values(column),
+            "quantile" => pipeline::quantile(column, fraction),
+            "approx_quantile" => pipeline::approx_quantile(column, fraction),
+            "sum" => pipeline::sum(column),
+            "min" => pipeline::min(column),
+            "max" => pipeline::max(column),
+            "mean" => pipeline::mean(column),
+            "first" => pipeline::first(column),
+            "count_distinct" => pipeline::count_distinct(column),
+            "approx_count_distinct" => pipeline::approx_count_distinct(column),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "there is no aggregate {kind:?}"
+                )));
+            }
+        };
+        Ok(made.named(name))
+    };
+    asked.into_iter().map(one).collect()
 }
 
 impl Table {

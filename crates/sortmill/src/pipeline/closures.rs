@@ -123,7 +123,8 @@ impl Table {
 }
 
 /// Columns with these names and types.
-pub(super) fn columns_of<const M: usize>(columns: [(&str, Type); M]) -> Vec<Column> {
+#[must_use]
+pub fn columns_of<const M: usize>(columns: [(&str, Type); M]) -> Vec<Column> {
     columns.map(|(name, kind)| Column::new(name, kind)).to_vec()
 }
 

@@ -1,37 +1,51 @@
-//! Columns that are computed of others, record by record: values that text says, times, hashes. Of no value there is none.
+//! Columns that are computed of others, record by record: values that text says, times, hashes, and what arithmetic makes
+//! (`express.rs`). Of no value there is none.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::column::{Column, Type, Value, row};
+use super::express::Expr;
+use super::reckon::Reckoned;
 use super::verbs::Sink;
 use super::{find, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a column is computed of, and how.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Formula {
-    column: String,
-    how: How,
-    /// An empty text says that there is no value.
-    or_null: bool,
+/// What a column is computed of, and how: of one by a function, or of any by an [`Expr`].
+#[derive(Clone, Debug)]
+pub struct Formula(Of);
+
+#[derive(Clone, Debug)]
+enum Of {
+    Column {
+        column: String,
+        how: How,
+        /// An empty text says that there is no value.
+        or_null: bool,
+    },
+    Expr(Expr),
 }
 
 impl Formula {
     fn new(column: impl Into<String>, how: How) -> Self {
-        Self {
+        Self(Of::Column {
             column: column.into(),
             how,
             or_null: false,
-        }
+        })
+    }
+
+    /// That of an expression.
+    pub(super) fn of(expr: Expr) -> Self {
+        Self(Of::Expr(expr))
     }
 
     /// The same, where an empty text says that there is no value. That is so anyway of a column that may lack values.
     #[must_use]
-    pub fn or_null(self) -> Self {
-        Self {
-            or_null: true,
-            ..self
+    pub fn or_null(mut self) -> Self {
+        if let Of::Column { or_null, .. } = &mut self.0 {
+            *or_null = true;
         }
+        self
     }
 }
 
@@ -67,6 +81,7 @@ pub(super) struct With(Vec<From>);
 enum From {
     Column(usize),
     Computed(usize, How, Column),
+    Reckoned(Reckoned, String),
 }
 
 impl With {
@@ -78,20 +93,7 @@ impl With {
         let mut from: Vec<From> = (0..table.len()).map(From::Column).collect();
         let mut columns = table.to_vec();
         for (name, formula) in computed {
-            let at = find(table, &formula.column)?;
-            let of = table[at].kind;
-            let made = match formula.how {
-                How::Hash(_) => Type::U64,
-                _ if !of.is_bytes() => {
-                    let cause = format!("{} is of type {}, and no text", formula.column, of.name());
-                    return Err(wrong(cause));
-                }
-                How::Parse(kind) => kind,
-                How::Timestamp => Type::I64,
-            };
-            let made = Column::new(*name, made);
-            let made = made.or_null_if(table[at].nullable || formula.or_null);
-            let computed = From::Computed(at, formula.how, made.clone());
+            let (computed, made) = From::new(table, name, &formula.0)?;
             match columns.iter().position(|column| column.name == *name) {
                 Some(place) => (from[place], columns[place]) = (computed, made),
                 None => {
@@ -118,8 +120,43 @@ impl With {
                 Ok(Value::I64(micros))
             }
             From::Computed(at, How::Hash(seed), _) => Ok(Value::U64(hash_of(&record[*at], *seed))),
+            From::Reckoned(reckoned, name) => reckoned.value(record).map_err(|mut error| {
+                error.cause = format!("column {name}: {}", error.cause);
+                error
+            }),
         };
         row(self.0.len(), get, next)
+    }
+}
+
+impl From {
+    /// What is computed of the columns of `table` as `name`, and the column that comes out.
+    fn new(table: &[Column], name: &str, of: &Of) -> Result<(Self, Column)> {
+        let (column, how, or_null) = match of {
+            Of::Column {
+                column,
+                how,
+                or_null,
+            } => (column, *how, *or_null),
+            Of::Expr(expr) => {
+                let reckoned = Reckoned::new(expr, table)?;
+                let made = Column::new(name, reckoned.kind).or_null_if(reckoned.nullable);
+                return Ok((Self::Reckoned(reckoned, name.to_owned()), made));
+            }
+        };
+        let at = find(table, column)?;
+        let of = table[at].kind;
+        let made = match how {
+            How::Hash(_) => Type::U64,
+            _ if !of.is_bytes() => {
+                let cause = format!("{column} is of type {}, and no text", of.name());
+                return Err(wrong(cause));
+            }
+            How::Parse(kind) => kind,
+            How::Timestamp => Type::I64,
+        };
+        let made = Column::new(name, made).or_null_if(table[at].nullable || or_null);
+        Ok((Self::Computed(at, how, made.clone()), made))
     }
 }
 

@@ -23,10 +23,11 @@ use super::column::{Column, Value, corrupt};
 use super::draw::Draw;
 use super::gather::{Batches, HELD_BYTES};
 use super::held::temp_base;
+use super::observe::Observed;
 use super::read::{Bound, Reader};
 use super::shuffle::{Drain, Feed, Shuffle, halves};
 use super::verbs::{Going, Step, Steps};
-use super::write::Form;
+use super::write::{Form, write_plain};
 use super::{Node, NodeKind, Pipeline, Settings, Table};
 use crate::batch::Pause;
 use crate::error::Result;
@@ -49,6 +50,9 @@ const REDUCER_STATE_BYTES: u64 = 2 << 20;
 pub struct PipelineReport {
     /// The phases in order.
     pub phases: Vec<PhaseReport>,
+    /// What was observed ([`Table::observe`]).
+    #[serde(skip_serializing_if = "Observed::is_empty")]
+    pub observed: Observed,
 }
 
 /// One phase: a job of the engine.
@@ -64,7 +68,7 @@ impl PipelineReport {
     /// A few lines for people.
     #[must_use]
     pub fn summary(&self) -> String {
-        let lines = self.phases.iter().map(|PhaseReport { name, report }| {
+        let phases = self.phases.iter().map(|PhaseReport { name, report }| {
             let Fingerprint { records, .. } = report.fingerprints.input;
             let came = report.fingerprints.distributed.records;
             let went = report.fingerprints.written.records;
@@ -76,7 +80,12 @@ impl PipelineReport {
                 report.summary()
             )
         });
-        lines.collect()
+        let observed = self.observed.iter().map(|(name, value)| {
+            let mut line = format!("observed {name}: ").into_bytes();
+            write_plain(&value, &mut line);
+            String::from_utf8_lossy(&line).into_owned() + "\n"
+        });
+        phases.chain(observed).collect()
     }
 
     /// The reports of all phases as JSON.
@@ -163,7 +172,10 @@ impl Pipeline {
             let folder = temp.spill_path();
             means.between = folder.parent().map(Path::to_owned);
         }
-        let mut report = PipelineReport { phases: Vec::new() };
+        let mut report = PipelineReport {
+            phases: Vec::new(),
+            observed: Observed::default(),
+        };
         for (at, phase) in phases.iter().enumerate() {
             means.stop = Some(stop.clone());
             let mut job = self.job(&phases, at, settings, os, &means)?;
@@ -187,6 +199,8 @@ impl Pipeline {
                 name: phase.name.clone(),
                 report: done,
             });
+            report.observed.add(&phase.before);
+            report.observed.add(&phase.after);
         }
         Ok(report)
     }
@@ -202,11 +216,11 @@ impl Pipeline {
         for Node { name, kind } in &self.table.nodes {
             match (kind, phases.last_mut()) {
                 (NodeKind::Step(step), None) => {
-                    before.push(step.clone());
+                    before.push(step.begun());
                     words.push(format!("maps: {name}"));
                 }
                 (NodeKind::Step(step), Some(last)) => {
-                    last.after.push(step.clone());
+                    last.after.push(step.begun());
                     last.words.push(format!("reduces: {name}"));
                 }
                 (NodeKind::Shuffle(shuffle), _) => {

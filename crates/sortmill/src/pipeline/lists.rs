@@ -1,4 +1,4 @@
-//! Lists of whole numbers as bytes: what `pack` makes of a group, and what is made of a list again.
+//! Lists of whole numbers as bytes: what `pack` makes of a group, and `unpack` records of again.
 //!
 //! ```text
 //! 7, 300, 300, 1000  ->  07 | A5 02 | 00 | BC 05      the differences in rising order, 7 bits a byte (LEB128), the low ones first
@@ -8,9 +8,11 @@
 
 use sortmill_io::sync::Arc;
 
+use super::aggregate::Owned;
 use super::column::{Column, Type, Value};
 use super::groups::{Event, MakeStreamFn};
-use super::{Groups, Table, find, wrong};
+use super::verbs::{Sink, Step};
+use super::{Groups, NodeKind, Table, find, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A list with more bytes is refused: it must be in memory.
@@ -37,15 +39,14 @@ impl Groups {
         let by = self.by.clone();
         let make: MakeStreamFn = Arc::new(move || {
             let by = by.clone();
-            let (mut key, mut list, mut last): (Vec<super::Owned>, _, _) =
-                (Vec::new(), Vec::new(), 0);
+            let (mut key, mut list, mut last): (Vec<Owned>, _, _) = (Vec::new(), Vec::new(), 0);
             Box::new(move |event, out| match event {
                 Event::Record(record) => {
                     let Value::U64(number) = record[at] else {
                         unreachable!("the column is of type u64");
                     };
                     if key.is_empty() {
-                        key.extend(by.iter().map(|&at| super::Owned::new(record[at])));
+                        key.extend(by.iter().map(|&at| Owned::new(record[at])));
                         last = 0;
                     }
                     write_number(number - last, &mut list);
@@ -56,7 +57,7 @@ impl Groups {
                     }
                 }
                 Event::GroupEnd => {
-                    let mut values: Vec<Value<'_>> = key.iter().map(super::Owned::value).collect();
+                    let mut values: Vec<Value<'_>> = key.iter().map(Owned::value).collect();
                     values.push(Value::Bytes(&list));
                     out(&values)?;
                     key.clear();
@@ -82,6 +83,160 @@ fn write_number(mut number: u64, to: &mut Vec<u8>) {
         number >>= 7;
     }
     to.push(number as u8);
+}
+
+impl Table {
+    /// For each record one for each number of the list in `column`, which [`Groups::pack`] made: the number stands in its place, a
+    /// u64 called `name`, and the other columns are as they were. Of an empty list and of none there are none. A list
+    /// of any length is handed over as there is room for it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there or is not binary, and for a name that is taken. When it runs,
+    /// [`ErrorKind::Input`] for bytes that are no list.
+    pub fn unpack(&self, column: &str, name: &str) -> Result<Self> {
+        let at = find(&self.columns, column)?;
+        let kind = self.columns[at].kind;
+        if kind != Type::Binary {
+            return Err(wrong(format!(
+                "{column} is of type {}, and lists are binary",
+                kind.name()
+            )));
+        }
+        let mut columns = self.columns.clone();
+        columns[at] = Column::new(name, Type::U64);
+        let step = Step::Unpack(Unpack {
+            at,
+            column: column.to_owned(),
+        });
+        self.then(format!("unpack {column}"), NodeKind::Step(step), columns)
+    }
+}
+
+/// Makes a record for each number of a list.
+#[derive(Clone, Debug)]
+pub(super) struct Unpack {
+    at: usize,
+    column: String,
+}
+
+/// A list of which some numbers have not been handed over yet.
+pub(super) struct Unpacking {
+    record: Vec<Owned>,
+    /// Where the record begins that it is of.
+    pub place: u32,
+    from: Onward,
+}
+
+/// The byte of a list where the next number begins, and the number in front of it.
+type Onward = (usize, u64);
+
+impl Unpack {
+    /// Hands over the numbers of `record`, which begins at `place`, until `is_full`; what is left then, if anything is.
+    pub fn go<'v>(
+        &self,
+        place: u32,
+        record: &[Value<'v>],
+        is_full: &dyn Fn() -> bool,
+        next: Sink<'_>,
+    ) -> Result<Option<Box<Unpacking>>> {
+        /// So many columns need no memory of their own.
+        const FEW: usize = 16;
+        let mut few: [Value<'v>; FEW] = [Value::Null; FEW];
+        let mut many = Vec::new();
+        let values = match few.get_mut(..record.len()) {
+            Some(few) => few,
+            None => {
+                many.resize(record.len(), Value::Null);
+                &mut many[..]
+            }
+        };
+        values.copy_from_slice(record);
+        let list = record[self.at].bytes();
+        let left = self.numbers(values, list, (0, 0), is_full, next)?;
+        Ok(left.map(|from| {
+            Box::new(Unpacking {
+                record: record.iter().map(|&value| Owned::new(value)).collect(),
+                place,
+                from,
+            })
+        }))
+    }
+
+    /// The same of what was left.
+    pub fn go_on(
+        &self,
+        mut left: Box<Unpacking>,
+        is_full: &dyn Fn() -> bool,
+        next: Sink<'_>,
+    ) -> Result<Option<Box<Unpacking>>> {
+        let mut values: Vec<Value<'_>> = left.record.iter().map(Owned::value).collect();
+        let list = values[self.at].bytes();
+        let from = self.numbers(&mut values, list, left.from, is_full, next)?;
+        drop(values);
+        Ok(from.map(|from| {
+            left.from = from;
+            left
+        }))
+    }
+
+    /// Hands over the numbers of `list` from `from` on; where to go on, if it is full before they end.
+    #[inline]
+    fn numbers<'v>(
+        &self,
+        values: &mut [Value<'v>],
+        list: &'v [u8],
+        (mut at, mut last): Onward,
+        is_full: &dyn Fn() -> bool,
+        next: Sink<'_>,
+    ) -> Result<Option<Onward>> {
+        /// So many go over before it is asked again whether there is room.
+        const AT_ONCE: usize = 16;
+        while at < list.len() {
+            for _ in 0..AT_ONCE {
+                if at == list.len() {
+                    break;
+                }
+                let step = read_number(list, &mut at);
+                let number = step.and_then(|step| last.checked_add(step));
+                last = number.ok_or_else(|| self.no_list())?;
+                values[self.at] = Value::U64(last);
+                next(values)?;
+            }
+            if at < list.len() && is_full() {
+                return Ok(Some((at, last)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn no_list(&self) -> Error {
+        let cause = format!("the bytes of column {} are no list of numbers", self.column);
+        Error::new(ErrorKind::Input, "unpacking a list", cause)
+    }
+}
+
+/// The number that begins at byte `at` of a list, and moves `at` behind it. `None` if none does.
+#[inline]
+fn read_number(list: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *list.get(*at)?;
+        *at += 1;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            // Of the tenth byte one bit is left.
+            return (shift < 63 || byte < 2).then_some(number);
+        }
+    }
+    None
+}
+
+/// How many numbers a list has: each ends in a byte below 128. Counted in bytes, of so many that a byte holds, many at once.
+pub(super) fn list_length(list: &[u8]) -> u64 {
+    let ends = |part: &[u8]| part.iter().map(|&byte| u8::from(byte < 0x80)).sum::<u8>();
+    list.chunks(u8::MAX.into())
+        .map(|part| u64::from(ends(part)))
+        .sum()
 }
 
 /// The numbers of a list that [`Groups::pack`] made, in rising order. Of other bytes any numbers.
@@ -116,23 +271,88 @@ impl Iterator for Unpacked<'_> {
         None
     }
 
-    /// Each number ends in a byte below 128.
     fn count(self) -> usize {
-        self.list.iter().filter(|&&byte| byte < 0x80).count()
+        list_length(self.list) as usize
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    /// Unpacks a list beside another column, with room for so many numbers at a time.
+    fn check_unpack(list: &[u8], numbers: &[u64], room: usize) {
+        let unpack = Unpack {
+            at: 1,
+            column: "list".to_owned(),
+        };
+        let found = Cell::new(Vec::new());
+        let take = |values: &[Value<'_>]| {
+            let mut all = found.take();
+            all.push(format!("{values:?}"));
+            found.set(all);
+            Ok(())
+        };
+        let is_full = || {
+            let all = found.take();
+            let count = all.len();
+            found.set(all);
+            count >= room
+        };
+        let record = [Value::Bool(true), Value::Bytes(list)];
+        let mut left = unpack.go(7, &record, &is_full, &mut { take }).unwrap();
+        if room + 15 < numbers.len() {
+            assert!(left.is_some());
+        }
+        while let Some(more) = left {
+            assert_eq!(more.place, 7);
+            left = unpack.go_on(more, &|| true, &mut { take }).unwrap();
+        }
+        let wanted = numbers
+            .iter()
+            .map(|&number| format!("{:?}", [Value::Bool(true), Value::U64(number)]));
+        assert!(found.take().into_iter().eq(wanted));
+    }
+
+    #[test]
+    fn bytes_that_are_no_list() {
+        let unpack = Unpack {
+            at: 0,
+            column: "x".to_owned(),
+        };
+        let longest = [0xff; 9];
+        for (bytes, is_list) in [
+            (vec![0x80], false),
+            (vec![1, 2, 0xff], false),
+            ([&longest[..], &[1]].concat(), true),
+            ([&longest[..], &[2]].concat(), false),
+            ([&longest[..], &[0xff, 0]].concat(), false),
+            // One more than there is.
+            ([&longest[..], &[1, 1]].concat(), false),
+        ] {
+            let record = [Value::Bytes(&bytes)];
+            let done = unpack.go(0, &record, &|| false, &mut |_| Ok(()));
+            match done {
+                Ok(left) => assert!(is_list && left.is_none(), "{bytes:?}"),
+                Err(error) => {
+                    assert!(!is_list && error.kind == ErrorKind::Input, "{bytes:?}");
+                    assert!(error.cause.contains("column x"), "{error}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn numbers_come_back() {
+        let many: Vec<u64> = (0..50).map(|number| number * number * 37).collect();
         for numbers in [
             &[][..],
             &[0],
             &[7, 300, 300, 1000],
             &[0, 127, 255, 1 << 35, u64::MAX - 1, u64::MAX],
+            &many,
         ] {
             let (mut list, mut last) = (Vec::new(), 0);
             for &number in numbers {
@@ -141,6 +361,9 @@ mod tests {
             }
             assert!(unpack(&list).eq(numbers.iter().copied()));
             assert_eq!(unpack(&list).count(), numbers.len());
+            for room in 0..2 * numbers.len() {
+                check_unpack(&list, numbers, room);
+            }
         }
         let mut list = Vec::new();
         [7, 293, 0, 700]
@@ -149,6 +372,9 @@ mod tests {
         assert_eq!(list, [0x07, 0xa5, 0x02, 0x00, 0xbc, 0x05]);
         // Bytes that are no list end somewhere.
         assert_eq!(unpack(&[0xff; 30]).count(), 0);
+        for length in [1, 254, 255, 256, 700] {
+            assert_eq!(unpack(&vec![1; length]).count(), length);
+        }
         assert!(unpack(&[0xff; 30]).next().is_none());
     }
 }

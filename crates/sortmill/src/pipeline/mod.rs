@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Functions of a Rust program are verbs, too: `closures` shows how (`map`, `flat_map`, `filter`), `whole` how they get
-//! groups.
+//! groups. What arithmetic does needs none: `express`.
 //!
 //! Read in this order: `column`, `read` (with `cells`), `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
 
@@ -25,6 +25,7 @@ mod command;
 mod compute;
 mod draw;
 mod exact;
+mod express;
 mod gather;
 mod go;
 mod groups;
@@ -33,17 +34,21 @@ mod key;
 mod laid;
 mod lists;
 mod mix;
+mod observe;
 mod order;
 mod paste;
 mod paths;
 mod patterns;
 mod quantile;
 mod read;
+mod reckon;
 mod rows;
+mod runner;
 mod shuffle;
 mod sketch;
 mod steps;
 mod to;
+mod unpivot;
 mod verbs;
 mod watched;
 mod whole;
@@ -72,11 +77,12 @@ pub use aggregate::{
     Aggregate, Owned, approx_count_distinct, approx_quantile, count, count_distinct, count_values,
     first, max, mean, min, quantile, sum,
 };
-pub use closures::{FlatMap, each};
+pub use closures::{FlatMap, columns_of, each};
 pub use column::{Column, Type, Value};
 pub use command::Command;
 pub use compute::{Formula, hash, parse, timestamp};
 pub use exact::ExactSum;
+pub use express::{Binary, Expr, Unary, col, if_else, list_length, lit};
 pub use gather::{
     BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Present, Refused, RowSink, hand_over,
     most_within,
@@ -86,6 +92,7 @@ pub use groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn, StreamFn};
 pub use held::read_row;
 pub use laid::{Laid, LaidColumn, Laying};
 pub use lists::{Unpacked, unpack};
+pub use observe::Observed;
 pub use order::{By, Order};
 pub use paste::paste;
 pub use paths::expand;
@@ -94,6 +101,7 @@ pub use read::{
     Csv, csv_names, from_iter, from_rows, read_csv, read_fixed, read_jsonl, read_kv, read_text,
 };
 pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows};
+pub use runner::{Kept, Runner};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
 pub use watched::{PhaseNow, Watched};
 pub use whole::Group;
@@ -155,12 +163,15 @@ impl Table {
         self.then(name, NodeKind::Step(step), self.columns.clone())
     }
 
-    /// All columns and those that are computed, which take the place of others of their names or stand behind them all.
+    /// All columns and those that are computed, which take the place of others of their names or stand behind them all: each
+    /// by a [`Formula`] or an [`Expr`] of the columns that come in.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for a column that is not there or no text, where it should be.
-    pub fn with_columns(&self, computed: &[(&str, Formula)]) -> Result<Self> {
-        let (with, columns) = With::new(&self.columns, computed)?;
+    /// [`ErrorKind::Usage`] for a column that is not there, or of a type that this cannot be computed of.
+    pub fn with_columns<F: Into<Formula> + Clone>(&self, computed: &[(&str, F)]) -> Result<Self> {
+        let formulas = computed.iter().map(|(name, of)| (*name, of.clone().into()));
+        let formulas: Vec<(&str, Formula)> = formulas.collect();
+        let (with, columns) = With::new(&self.columns, &formulas)?;
         let names: Vec<&str> = computed.iter().map(|(name, _)| *name).collect();
         let name = format!("with {}", names.join(", "));
         self.then(name, NodeKind::Step(Step::With(with)), columns)
@@ -530,6 +541,17 @@ pub struct Settings {
     pub watched: Option<Arc<Watched>>,
     /// Sizes that tests shrink.
     pub tuning: Tuning,
+}
+
+impl Settings {
+    /// At most `memory_bytes` bytes of memory, and all else as it is by itself.
+    #[must_use]
+    pub fn within(memory_bytes: u64) -> Self {
+        Self {
+            memory_bytes: Some(memory_bytes),
+            ..Self::default()
+        }
+    }
 }
 
 /// Refuses two columns of one name.

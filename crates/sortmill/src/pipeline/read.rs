@@ -56,6 +56,18 @@ impl Default for Csv {
     }
 }
 
+impl Csv {
+    /// Values with `delimiter` between them and nothing else: no header, and quotes are what any other byte is.
+    #[must_use]
+    pub fn plain(delimiter: u8) -> Self {
+        Self {
+            header: false,
+            delimiter,
+            quote: None,
+        }
+    }
+}
+
 /// The lines of text files, as the column `line`, without their ends (`\n` or `\r\n`). `patterns` are paths or have `*`, `?`
 /// and `**`; compressed files are read as what they were. The first `skip_header` lines of each file are passed over.
 pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_header: u64) -> Table {

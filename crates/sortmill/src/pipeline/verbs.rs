@@ -8,11 +8,16 @@ use std::cell::Cell;
 use regex::bytes::CaptureLocations;
 use sortmill_io::sync::Arc;
 
+use super::aggregate::State;
 use super::column::{Column, Type, Value, row};
 use super::compute::With;
 use super::draw::{Place, Sample};
 use super::gather::{Batches, Batching};
+use super::lists::{Unpack, Unpacking};
+use super::observe::Observe;
 use super::patterns::Pattern;
+use super::reckon::Reckoned;
+use super::unpivot::Unpivot;
 use crate::batch::Pause;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -186,6 +191,10 @@ pub(super) enum Step {
         function: EachFn,
     },
     Batches(Batches),
+    KeepIf(Reckoned),
+    Observe(Observe),
+    Unpack(Unpack),
+    Unpivot(Unpivot),
 }
 
 /// Where the record in hand comes from and where what becomes of it goes.
@@ -238,6 +247,10 @@ struct Scratch {
     place: Option<Place>,
     from_place: u64,
     batching: Option<Box<Batching>>,
+    /// What has been observed.
+    seen: Vec<State>,
+    /// A list for whose numbers there was no room.
+    unpacking: Option<Box<Unpacking>>,
 }
 
 impl Steps {
@@ -282,16 +295,23 @@ impl Steps {
                 drain(&mut self.steps[at..], going, sink)?;
             }
         }
+        if pause == Pause::End && !self.is_held() {
+            for (step, scratch) in &mut self.steps {
+                if let Step::Observe(observe) = step {
+                    observe.end(&mut scratch.seen)?;
+                }
+            }
+        }
         Ok(())
     }
 
     /// Whether something is held back.
     pub fn is_held(&self) -> bool {
-        let batching = |(_, scratch): &(Step, Scratch)| {
+        let is_held = |(_, scratch): &(Step, Scratch)| {
             let batching = scratch.batching.as_ref();
-            batching.is_some_and(|batching| batching.is_pending)
+            batching.is_some_and(|batching| batching.is_pending) || scratch.unpacking.is_some()
         };
-        self.steps.iter().any(batching)
+        self.steps.iter().any(is_held)
     }
 }
 
@@ -302,11 +322,21 @@ fn call(batching: &mut Batching, going: Going<'_>) -> Result<()> {
     })
 }
 
-/// Hands on what the first of `steps` has to hand over, if it is one that takes batches.
+/// Hands on what the first of `steps` has to hand over, if it is one that takes batches or unpacks lists.
 fn drain(steps: &mut [(Step, Scratch)], going: Going<'_>, sink: Sink<'_>) -> Result<()> {
-    let Some(((_, Scratch { batching, .. }), rest)) = steps.split_first_mut() else {
+    let Some(((step, scratch), rest)) = steps.split_first_mut() else {
         return Ok(());
     };
+    if let (Step::Unpack(unpack), Some(left)) = (&*step, scratch.unpacking.take()) {
+        let place = left.place;
+        let mut next = |made: &[Value<'_>]| {
+            going.sunk.set(place);
+            go(rest, Going { place, ..going }, made, sink)
+        };
+        scratch.unpacking = unpack.go_on(left, going.is_full, &mut next)?;
+        return Ok(());
+    }
+    let batching = &mut scratch.batching;
     let Some(batching) = batching.as_mut().filter(|batching| batching.is_pending) else {
         return Ok(());
     };
@@ -342,6 +372,16 @@ fn go(
         call(batching, going)?;
         return drain(steps, going, sink);
     }
+    if scratch.unpacking.is_some() {
+        // The list in front was so long that it cannot wait.
+        let sunk = going.sunk.get();
+        let without_bound = Going {
+            is_full: &|| false,
+            ..going
+        };
+        drain(steps, without_bound, sink)?;
+        going.sunk.set(sunk);
+    }
     let Some(((step, scratch), rest)) = steps.split_first_mut() else {
         return Ok(());
     };
@@ -376,6 +416,21 @@ fn go(
             _ => Ok(()),
         },
         Step::With(with) => with.go(record, next),
+        Step::Unpivot(unpivot) => unpivot.go(record, next),
+        Step::KeepIf(condition) => match condition.is_true(record)? {
+            true => next(record),
+            false => Ok(()),
+        },
+        Step::Observe(observe) => {
+            if !going.is_sample {
+                observe.add(&mut scratch.seen, record);
+            }
+            next(record)
+        }
+        Step::Unpack(unpack) => {
+            scratch.unpacking = unpack.go(going.place, record, going.is_full, next)?;
+            Ok(())
+        }
         Step::Sample(sample) => {
             let place = going.lies(going.place);
             if scratch.place.replace(place) != Some(place) {

@@ -217,7 +217,7 @@ fn write_pair(record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
+pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
     let written = match value {
         Value::Null => Ok(()),
         Value::Bytes(bytes) => to.write_all(bytes),

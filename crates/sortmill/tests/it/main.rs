@@ -17,6 +17,8 @@ mod pipeline;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_batches;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_express;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_functions;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_groups;

@@ -1,0 +1,104 @@
+//! Expressions of columns, as Python's operators build them (`python/sortmill/_express.py`).
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sortmill::pipeline::{self, Binary, Formula, Unary};
+
+use crate::table::{kind, or_null};
+
+/// What is computed of the values of a record.
+#[pyclass(frozen, module = "sortmill._sortmill")]
+pub struct Expr(pipeline::Expr);
+
+/// A value that is written down.
+#[derive(FromPyObject)]
+enum Literal {
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+#[pymethods]
+impl Expr {
+    #[staticmethod]
+    fn column(name: &str) -> Self {
+        Self(pipeline::col(name))
+    }
+
+    #[staticmethod]
+    fn literal(value: Literal) -> Self {
+        Self(match value {
+            Literal::Bool(value) => pipeline::lit(value),
+            Literal::Signed(value) => pipeline::lit(value),
+            Literal::Unsigned(value) => pipeline::lit(value),
+            Literal::Float(value) => pipeline::lit(value),
+            Literal::Text(value) => pipeline::lit(value),
+            Literal::Bytes(value) => pipeline::lit(value),
+        })
+    }
+
+    #[staticmethod]
+    fn if_else(condition: &Self, then: &Self, otherwise: &Self) -> Self {
+        let [condition, then, otherwise] = [condition, then, otherwise].map(|one| one.0.clone());
+        Self(pipeline::if_else(condition, then, otherwise))
+    }
+
+    /// What is made of it, by its symbol.
+    fn unary(&self, symbol: &str) -> PyResult<Self> {
+        let what = Unary::of(symbol).ok_or_else(|| unknown(symbol))?;
+        Ok(Self(self.0.clone().unary(what)))
+    }
+
+    /// What is made of it and another.
+    fn binary(&self, symbol: &str, other: &Self) -> PyResult<Self> {
+        let what = Binary::of(symbol).ok_or_else(|| unknown(symbol))?;
+        Ok(Self(self.0.clone().binary(what, other.0.clone())))
+    }
+
+    /// The same as a value of another type.
+    fn cast(&self, name: &str) -> PyResult<Self> {
+        Ok(Self(self.0.clone().cast(kind(name)?)))
+    }
+}
+
+impl Expr {
+    /// The same for the engine.
+    pub fn expr(&self) -> pipeline::Expr {
+        self.0.clone()
+    }
+}
+
+fn unknown(symbol: &str) -> PyErr {
+    PyValueError::new_err(format!("nothing is written {symbol:?}"))
+}
+
+/// What a column is computed of: an expression, or what is done, the column it is done to, and the type or seed.
+#[derive(FromPyObject)]
+pub enum Computed<'py> {
+    Expr(PyRef<'py, Expr>),
+    Formula((String, String, String, u64)),
+}
+
+impl Computed<'_> {
+    /// The same for the engine.
+    pub fn formula(&self) -> PyResult<Formula> {
+        let (how, column, of, seed) = match self {
+            Self::Expr(expr) => return Ok(expr.expr().into()),
+            Self::Formula(formula) => formula,
+        };
+        match how.as_str() {
+            "parse" => match or_null(of) {
+                (of, true) => Ok(pipeline::parse(column, kind(of)?).or_null()),
+                (of, false) => Ok(pipeline::parse(column, kind(of)?)),
+            },
+            "timestamp" => Ok(pipeline::timestamp(column)),
+            "hash" => Ok(pipeline::hash(column, *seed)),
+            _ => Err(PyValueError::new_err(format!(
+                "there is no formula {how:?}"
+            ))),
+        }
+    }
+}

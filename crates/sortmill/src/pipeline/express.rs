@@ -1,0 +1,366 @@
+//! Columns computed of others by arithmetic: what a program says, as a tree. `reckon.rs` finds the columns and does it.
+//!
+//! ```
+//! use sortmill::pipeline::{Type, col, if_else, read_csv, Column, Csv};
+//!
+//! # fn main() -> sortmill::error::Result<()> {
+//! let columns = vec![Column::new("price", Type::F64), Column::new("count", Type::U64)];
+//! let sales = read_csv(["sales.csv"], Csv::default(), columns)?.keep_if(col("count").gt(0))?;
+//! let total = col("price") * col("count") * 1.2;
+//! let sales = sales.with_columns(&[
+//!     ("total", total.clone()),
+//!     ("cents", (total * 100).cast(Type::U64)),
+//!     ("discount", if_else(col("count").ge(10), 0.1, 0.0)),
+//! ])?;
+//! # let _ = sales;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::ops;
+
+use super::aggregate::Owned;
+use super::column::Type;
+use super::compute::Formula;
+use super::reckon::Reckoned;
+use super::verbs::Step;
+use super::{NodeKind, Table, wrong};
+use crate::error::Result;
+
+/// What is computed of the values of a record: columns ([`col`]), values ([`lit`]), and what operators and the functions here
+/// make of them.
+///
+/// Whole numbers stay whole and are exact: what a u64, or with an i64 in it an i64, cannot hold is bad input, as is a remainder
+/// by 0. Beside a float all are floats, and a quotient (`/`) is always one; floats are reckoned with as IEEE 754 has it, so the
+/// same records give the same bytes on every machine. Of no value there is none.
+#[derive(Clone, Debug)]
+pub struct Expr(pub(super) Said);
+
+#[derive(Clone, Debug)]
+pub(super) enum Said {
+    Column(String),
+    Literal(Owned),
+    Unary(Unary, Box<Expr>),
+    Binary(Binary, Box<[Expr; 2]>),
+    IfElse(Box<[Expr; 3]>),
+    Cast(Type, Box<Expr>),
+}
+
+/// What is made of one value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unary {
+    /// A number below zero of one above, and the other way round.
+    Minus,
+    /// A number without its sign.
+    Abs,
+    /// True of false, false of true.
+    Not,
+    /// Whether there is no value.
+    IsNull,
+    /// How many numbers a list has that [`super::Groups::pack`] made.
+    ListLength,
+}
+
+/// What is made of two values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Binary {
+    /// The sum.
+    Add,
+    /// The difference.
+    Subtract,
+    /// The product.
+    Multiply,
+    /// The quotient, a float.
+    Divide,
+    /// The greatest whole number that is not above the quotient.
+    FloorDivide,
+    /// What is left then, with the sign of the second.
+    Remainder,
+    /// Whether they are equal.
+    Equal,
+    /// Whether they are not.
+    Unequal,
+    /// Whether the first is less; text by its bytes.
+    Less,
+    /// Whether it is not greater.
+    AtMost,
+    /// Whether it is greater.
+    Greater,
+    /// Whether it is not less.
+    AtLeast,
+    /// Whether both are true: not where one is false, unknown where it depends on one that is missing.
+    And,
+    /// Whether one is true, likewise.
+    Or,
+    /// The second where the first is missing.
+    FillNull,
+}
+
+impl Unary {
+    const ALL: [(&'static str, Self); 5] = [
+        ("-", Self::Minus),
+        ("abs", Self::Abs),
+        ("not", Self::Not),
+        ("is_null", Self::IsNull),
+        ("list_length", Self::ListLength),
+    ];
+
+    /// How it is written.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|one| one.1 == self);
+        found.map_or("", |one| one.0)
+    }
+
+    /// What is written so.
+    #[must_use]
+    pub fn of(symbol: &str) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|one| one.0 == symbol);
+        found.map(|one| one.1)
+    }
+}
+
+impl Binary {
+    const ALL: [(&'static str, Self); 15] = [
+        ("+", Self::Add),
+        ("-", Self::Subtract),
+        ("*", Self::Multiply),
+        ("/", Self::Divide),
+        ("//", Self::FloorDivide),
+        ("%", Self::Remainder),
+        ("==", Self::Equal),
+        ("!=", Self::Unequal),
+        ("<", Self::Less),
+        ("<=", Self::AtMost),
+        (">", Self::Greater),
+        (">=", Self::AtLeast),
+        ("and", Self::And),
+        ("or", Self::Or),
+        ("fill_null", Self::FillNull),
+    ];
+
+    /// How it is written.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|two| two.1 == self);
+        found.map_or("", |two| two.0)
+    }
+
+    /// What is written so.
+    #[must_use]
+    pub fn of(symbol: &str) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|two| two.0 == symbol);
+        found.map(|two| two.1)
+    }
+}
+
+/// The value of a column.
+pub fn col(name: impl Into<String>) -> Expr {
+    Expr(Said::Column(name.into()))
+}
+
+/// A value, the same in each record. A whole number that is not negative is of type u64 beside others of it, and else i64.
+pub fn lit(value: impl Into<Owned>) -> Expr {
+    Expr(Said::Literal(value.into()))
+}
+
+/// The one where `condition` is true, and else, also where that is missing, the other. Only that one is computed.
+pub fn if_else(
+    condition: impl Into<Expr>,
+    then: impl Into<Expr>,
+    otherwise: impl Into<Expr>,
+) -> Expr {
+    Expr(Said::IfElse(Box::new([
+        condition.into(),
+        then.into(),
+        otherwise.into(),
+    ])))
+}
+
+/// How many numbers the list in `column` has, a u64: one that [`super::Groups::pack`] made.
+pub fn list_length(column: impl Into<String>) -> Expr {
+    col(column).unary(Unary::ListLength)
+}
+
+impl Expr {
+    /// What `what` makes of it.
+    #[must_use]
+    pub fn unary(self, what: Unary) -> Self {
+        Self(Said::Unary(what, Box::new(self)))
+    }
+
+    /// What `what` makes of it and another.
+    #[must_use]
+    pub fn binary(self, what: Binary, other: impl Into<Self>) -> Self {
+        Self(Said::Binary(what, Box::new([self, other.into()])))
+    }
+
+    /// The same as a value of type `kind`: of floats the whole part, of false and true 0 and 1. A number that the type does not
+    /// hold is bad input. What text says tells [`super::parse`].
+    #[must_use]
+    pub fn cast(self, kind: Type) -> Self {
+        Self(Said::Cast(kind, Box::new(self)))
+    }
+
+    /// [`Unary::Abs`].
+    #[must_use]
+    pub fn abs(self) -> Self {
+        self.unary(Unary::Abs)
+    }
+
+    /// [`Unary::IsNull`].
+    #[must_use]
+    pub fn is_null(self) -> Self {
+        self.unary(Unary::IsNull)
+    }
+
+    /// [`Binary::FillNull`].
+    #[must_use]
+    pub fn fill_null(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::FillNull, other)
+    }
+
+    /// [`Binary::FloorDivide`].
+    #[must_use]
+    pub fn floor_div(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::FloorDivide, other)
+    }
+
+    /// [`Binary::Equal`].
+    #[must_use]
+    pub fn eq(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Equal, other)
+    }
+
+    /// [`Binary::Unequal`].
+    #[must_use]
+    pub fn ne(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Unequal, other)
+    }
+
+    /// [`Binary::Less`].
+    #[must_use]
+    pub fn lt(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Less, other)
+    }
+
+    /// [`Binary::AtMost`].
+    #[must_use]
+    pub fn le(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::AtMost, other)
+    }
+
+    /// [`Binary::Greater`].
+    #[must_use]
+    pub fn gt(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Greater, other)
+    }
+
+    /// [`Binary::AtLeast`].
+    #[must_use]
+    pub fn ge(self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::AtLeast, other)
+    }
+}
+
+impl ops::Neg for Expr {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        self.unary(Unary::Minus)
+    }
+}
+
+impl ops::Not for Expr {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        self.unary(Unary::Not)
+    }
+}
+
+/// Operators with an expression on the left, which may be borrowed, and with a number there.
+macro_rules! operators {
+    ($($operator:ident $method:ident $binary:ident: $($number:ty)*;)*) => {$(
+        impl<E: Into<Expr>> ops::$operator<E> for Expr {
+            type Output = Expr;
+
+            fn $method(self, other: E) -> Expr {
+                self.binary(Binary::$binary, other)
+            }
+        }
+
+        impl<E: Into<Expr>> ops::$operator<E> for &Expr {
+            type Output = Expr;
+
+            fn $method(self, other: E) -> Expr {
+                self.clone().binary(Binary::$binary, other)
+            }
+        }
+
+        $(impl ops::$operator<Expr> for $number {
+            type Output = Expr;
+
+            fn $method(self, other: Expr) -> Expr {
+                Expr::from(self).binary(Binary::$binary, other)
+            }
+        })*
+    )*};
+}
+
+operators! {
+    Add add Add: f64 i64;
+    Sub sub Subtract: f64 i64;
+    Mul mul Multiply: f64 i64;
+    Div div Divide: f64 i64;
+    Rem rem Remainder: f64 i64;
+    BitAnd bitand And:;
+    BitOr bitor Or:;
+}
+
+/// Values that are what an expression is of.
+macro_rules! literals {
+    ($($kind:ty)*) => {$(
+        impl From<$kind> for Expr {
+            fn from(value: $kind) -> Self {
+                lit(value)
+            }
+        }
+    )*};
+}
+
+literals!(f64 i64 u64 bool &str String Vec<u8>);
+
+impl From<&Expr> for Expr {
+    fn from(expr: &Expr) -> Self {
+        expr.clone()
+    }
+}
+
+impl From<i32> for Expr {
+    fn from(value: i32) -> Self {
+        lit(i64::from(value))
+    }
+}
+
+impl From<Expr> for Formula {
+    fn from(expr: Expr) -> Self {
+        Self::of(expr)
+    }
+}
+
+impl Table {
+    /// The records for which `condition` is true; not those for which it is missing.
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::Usage`] for a column that is not there, and what is no condition.
+    pub fn keep_if(&self, condition: Expr) -> Result<Self> {
+        let condition = Reckoned::new(&condition, &self.columns)?;
+        if condition.kind != Type::Bool {
+            let cause = format!("it is of type {}, and no condition", condition.kind.name());
+            return Err(wrong(cause));
+        }
+        let step = NodeKind::Step(Step::KeepIf(condition));
+        self.then("keep if".into(), step, self.columns.clone())
+    }
+}

@@ -1,0 +1,620 @@
+//! What expressions come to: their columns found and their types known once, then one record after the other.
+//!
+//! Whole numbers are reckoned with in 128 bits and must fit their type in the end, so no order of operations matters but where
+//! it says so; floats in 64 bits, as IEEE 754 has it.
+
+use std::cmp::Ordering;
+
+use super::aggregate::Owned;
+use super::column::{Column, Type, Value};
+use super::express::{Binary, Expr, Said, Unary};
+use super::lists::list_length;
+use super::{find, wrong};
+use crate::error::{Error, ErrorKind, Result};
+
+/// An expression of the columns of a table.
+#[derive(Clone, Debug)]
+pub(super) struct Reckoned {
+    node: Node,
+    /// What comes out, and whether it may be missing.
+    pub kind: Type,
+    pub nullable: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Column(usize),
+    Literal(Owned),
+    Minus(Box<Node>),
+    Abs(Box<Node>),
+    Not(Box<Node>),
+    IsNull(Box<Node>),
+    ListLength(Box<Node>),
+    Whole(Binary, Type, Box<[Node; 2]>),
+    Float(Binary, Box<[Node; 2]>),
+    Compare(Binary, Box<[Node; 2]>),
+    /// Whether all are true, or whether one is.
+    Logic(bool, Box<[Node; 2]>),
+    FillNull(Box<[Node; 2]>),
+    IfElse(Box<[Node; 3]>),
+    Cast(Type, Box<Node>),
+}
+
+impl Reckoned {
+    /// That of an expression of the columns of `table`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there, or is not of a type that can be reckoned with so.
+    pub fn new(expr: &Expr, table: &[Column]) -> Result<Self> {
+        match &expr.0 {
+            Said::Column(name) => {
+                let at = find(table, name)?;
+                Ok(Self {
+                    node: Node::Column(at),
+                    kind: table[at].kind,
+                    nullable: table[at].nullable,
+                })
+            }
+            Said::Literal(value) => {
+                let kind = match value.value() {
+                    Value::Null => return Err(wrong("nothing is no value".to_owned())),
+                    Value::Bytes(bytes) if std::str::from_utf8(bytes).is_ok() => Type::String,
+                    Value::Bytes(_) => Type::Binary,
+                    Value::I64(_) => Type::I64,
+                    Value::U64(_) => Type::U64,
+                    Value::F64(_) => Type::F64,
+                    Value::Bool(_) => Type::Bool,
+                };
+                Ok(Self {
+                    node: Node::Literal(value.clone()),
+                    kind,
+                    nullable: false,
+                })
+            }
+            Said::Unary(what, of) => Self::new(of, table)?.unary(*what),
+            Said::Binary(what, of) => {
+                let [one, other] = &**of;
+                Self::new(one, table)?.binary(*what, Self::new(other, table)?)
+            }
+            Said::IfElse(of) => {
+                let [condition, then, otherwise] = &**of;
+                let condition = Self::new(condition, table)?.asked_of("if_else", Type::Bool)?;
+                let (then, otherwise) = (Self::new(then, table)?, Self::new(otherwise, table)?);
+                let nullable = then.nullable || otherwise.nullable;
+                let (kind, [then, otherwise]) = then.alike("if_else", otherwise)?;
+                Ok(Self {
+                    node: Node::IfElse(Box::new([condition.node, then, otherwise])),
+                    kind,
+                    nullable,
+                })
+            }
+            Said::Cast(kind, of) => Self::new(of, table)?.cast(*kind),
+        }
+    }
+
+    fn unary(self, what: Unary) -> Result<Self> {
+        let (is_fit, wanted) = match what {
+            Unary::Minus | Unary::Abs => (self.kind.is_number(), "a number"),
+            Unary::Not => (self.kind == Type::Bool, "a condition"),
+            Unary::IsNull => (true, "anything"),
+            Unary::ListLength => (self.kind == Type::Binary, "a list, which is binary"),
+        };
+        if !is_fit {
+            return Err(self.refused(what.symbol(), wanted));
+        }
+        let of = Box::new(self.node);
+        let (node, kind) = match (what, self.kind) {
+            (Unary::Minus, Type::F64) => (Node::Minus(of), Type::F64),
+            (Unary::Minus, _) => (Node::Minus(of), Type::I64),
+            (Unary::Abs, kind) => (Node::Abs(of), kind),
+            (Unary::Not, _) => (Node::Not(of), Type::Bool),
+            (Unary::IsNull, _) => (Node::IsNull(of), Type::Bool),
+            (Unary::ListLength, _) => (Node::ListLength(of), Type::U64),
+        };
+        Ok(Self {
+            node,
+            kind,
+            nullable: self.nullable && what != Unary::IsNull,
+        })
+    }
+
+    fn binary(self, what: Binary, other: Self) -> Result<Self> {
+        let nullable = self.nullable || other.nullable;
+        let symbol = what.symbol();
+        let (node, kind, nullable) = match what {
+            Binary::And | Binary::Or => {
+                let one = self.asked_of(symbol, Type::Bool)?;
+                let other = other.asked_of(symbol, Type::Bool)?;
+                let both = Box::new([one.node, other.node]);
+                (Node::Logic(what == Binary::And, both), Type::Bool, nullable)
+            }
+            Binary::FillNull => {
+                let nullable = other.nullable;
+                let (kind, both) = self.alike(symbol, other)?;
+                (Node::FillNull(Box::new(both)), kind, nullable)
+            }
+            Binary::Equal
+            | Binary::Unequal
+            | Binary::Less
+            | Binary::AtMost
+            | Binary::Greater
+            | Binary::AtLeast => {
+                let both = self.comparable(symbol, other)?;
+                (Node::Compare(what, Box::new(both)), Type::Bool, nullable)
+            }
+            Binary::Add
+            | Binary::Subtract
+            | Binary::Multiply
+            | Binary::Divide
+            | Binary::FloorDivide
+            | Binary::Remainder => {
+                if let Some(wrong) = [&self, &other].iter().find(|one| !one.kind.is_number()) {
+                    return Err(wrong.refused(symbol, "numbers"));
+                }
+                let (kind, both) = self.alike(symbol, other)?;
+                match (kind, what) {
+                    (Type::F64, _) | (_, Binary::Divide) => {
+                        (Node::Float(what, Box::new(both)), Type::F64, nullable)
+                    }
+                    _ => (Node::Whole(what, kind, Box::new(both)), kind, nullable),
+                }
+            }
+        };
+        Ok(Self {
+            node,
+            kind,
+            nullable,
+        })
+    }
+
+    fn cast(self, kind: Type) -> Result<Self> {
+        let can_be = match kind {
+            Type::I64 | Type::U64 | Type::F64 => self.kind.is_number() || self.kind == Type::Bool,
+            Type::Binary | Type::String => self.kind.is_bytes(),
+            Type::Bool => self.kind == Type::Bool,
+        };
+        if !can_be {
+            let (from, to) = (self.kind.name(), kind.name());
+            let cause = format!(
+                "a value of type {from} cannot be one of type {to}; what text says tells parse"
+            );
+            return Err(wrong(cause));
+        }
+        Ok(Self {
+            node: match kind == self.kind {
+                true => self.node,
+                false => Node::Cast(kind, Box::new(self.node)),
+            },
+            kind,
+            nullable: self.nullable,
+        })
+    }
+
+    /// Both as values of one type, and which that is.
+    fn alike(mut self, symbol: &str, mut other: Self) -> Result<(Type, [Node; 2])> {
+        self.suit(&other);
+        other.suit(&self);
+        let kind = match (self.kind, other.kind) {
+            (one, other) if one == other => one,
+            (one, other) if one.is_bytes() && other.is_bytes() => Type::Binary,
+            (one, other) if !one.is_number() || !other.is_number() => {
+                let (one, other) = (one.name(), other.name());
+                return Err(wrong(format!(
+                    "{symbol} takes values of one type, and not {one} and {other}"
+                )));
+            }
+            (Type::F64, _) | (_, Type::F64) => Type::F64,
+            _ => Type::I64,
+        };
+        Ok((kind, [self.cast(kind)?.node, other.cast(kind)?.node]))
+    }
+
+    /// Both so that they can be compared: whole numbers with and without a sign are, as they are.
+    fn comparable(self, symbol: &str, other: Self) -> Result<[Node; 2]> {
+        let is_whole = |one: &Self| matches!(one.kind, Type::I64 | Type::U64);
+        match is_whole(&self) && is_whole(&other) {
+            true => Ok([self.node, other.node]),
+            false => Ok(self.alike(symbol, other)?.1),
+        }
+    }
+
+    /// Makes of a whole number that was written down one of the type that `other` is of, if that holds it.
+    fn suit(&mut self, other: &Self) {
+        let Node::Literal(literal) = &self.node else {
+            return;
+        };
+        let suited = match (literal.value(), other.kind) {
+            (Value::I64(value), Type::U64) => u64::try_from(value).ok().map(Owned::from),
+            (Value::U64(value), Type::I64) => i64::try_from(value).ok().map(Owned::from),
+            _ => None,
+        };
+        if let Some(suited) = suited {
+            (self.node, self.kind) = (Node::Literal(suited), other.kind);
+        }
+    }
+
+    fn asked_of(self, symbol: &str, kind: Type) -> Result<Self> {
+        match self.kind == kind {
+            true => Ok(self),
+            false => Err(self.refused(symbol, "conditions")),
+        }
+    }
+
+    fn refused(&self, symbol: &str, wanted: &str) -> Error {
+        let kind = self.kind.name();
+        wrong(format!("{symbol} takes {wanted}, and not type {kind}"))
+    }
+
+    /// What it comes to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a number that its type does not hold.
+    #[inline]
+    pub fn value<'v>(&'v self, record: &[Value<'v>]) -> Result<Value<'v>> {
+        self.node.value(record)
+    }
+
+    /// Whether it is true.
+    ///
+    /// # Errors
+    /// As [`Reckoned::value`].
+    pub fn is_true(&self, record: &[Value<'_>]) -> Result<bool> {
+        Ok(self.node.value(record)? == Value::Bool(true))
+    }
+}
+
+impl Node {
+    fn value<'v>(&'v self, record: &[Value<'v>]) -> Result<Value<'v>> {
+        Ok(match self {
+            Self::Column(at) => record[*at],
+            Self::Literal(value) => value.value(),
+            Self::Minus(of) => match of.value(record)? {
+                Value::F64(value) => Value::F64(-value),
+                Value::Null => Value::Null,
+                value => fit(Type::I64, whole(value).map(|whole| -whole), || {
+                    format!("-({})", shown(value))
+                })?,
+            },
+            Self::Abs(of) => match of.value(record)? {
+                Value::F64(value) => Value::F64(value.abs()),
+                Value::I64(value) => fit(Type::I64, Some(i128::from(value).abs()), || {
+                    format!("abs({value})")
+                })?,
+                value => value,
+            },
+            Self::Not(of) => match of.value(record)? {
+                Value::Bool(value) => Value::Bool(!value),
+                _ => Value::Null,
+            },
+            Self::IsNull(of) => Value::Bool(of.value(record)?.is_null()),
+            Self::ListLength(of) => match of.value(record)? {
+                Value::Null => Value::Null,
+                list => Value::U64(list_length(list.bytes())),
+            },
+            Self::Whole(what, kind, both) => {
+                let [one, other] = both_of(both, record)?;
+                match (whole(one), whole(other)) {
+                    (Some(a), Some(b)) => fit(*kind, of_whole(*what, a, b), || {
+                        format!("{} {} {}", shown(one), what.symbol(), shown(other))
+                    })?,
+                    _ => Value::Null,
+                }
+            }
+            Self::Float(what, both) => {
+                let [one, other] = both_of(both, record)?;
+                match (float(one), float(other)) {
+                    (Some(a), Some(b)) => Value::F64(of_floats(*what, a, b)),
+                    _ => Value::Null,
+                }
+            }
+            Self::Compare(what, both) => {
+                let [one, other] = both_of(both, record)?;
+                match one.is_null() || other.is_null() {
+                    true => Value::Null,
+                    false => Value::Bool(holds(*what, compared(one, other))),
+                }
+            }
+            Self::Logic(all, both) => {
+                let decides = Value::Bool(!all);
+                let one = both[0].value(record)?;
+                if one == decides {
+                    return Ok(decides);
+                }
+                match both[1].value(record)? {
+                    other if other == decides || !one.is_null() => other,
+                    _ => Value::Null,
+                }
+            }
+            Self::FillNull(both) => match both[0].value(record)? {
+                Value::Null => both[1].value(record)?,
+                value => value,
+            },
+            Self::IfElse(of) => match of[0].value(record)? {
+                Value::Bool(true) => of[1].value(record)?,
+                _ => of[2].value(record)?,
+            },
+            Self::Cast(kind, of) => cast(*kind, of.value(record)?)?,
+        })
+    }
+}
+
+#[inline]
+fn both_of<'v>(both: &'v [Node; 2], record: &[Value<'v>]) -> Result<[Value<'v>; 2]> {
+    Ok([both[0].value(record)?, both[1].value(record)?])
+}
+
+fn whole(value: Value<'_>) -> Option<i128> {
+    match value {
+        Value::I64(value) => Some(value.into()),
+        Value::U64(value) => Some(value.into()),
+        Value::Bool(value) => Some(value.into()),
+        _ => None,
+    }
+}
+
+fn float(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::F64(value) => Some(value),
+        Value::I64(value) => Some(value as f64),
+        Value::U64(value) => Some(value as f64),
+        Value::Bool(value) => Some(f64::from(u8::from(value))),
+        _ => None,
+    }
+}
+
+fn shown(value: Value<'_>) -> String {
+    match (whole(value), value) {
+        (Some(whole), _) => whole.to_string(),
+        (None, Value::F64(value)) => value.to_string(),
+        (None, value) => format!("{value:?}"),
+    }
+}
+
+/// A whole number as a value of type `kind`.
+fn fit(kind: Type, number: Option<i128>, what: impl Fn() -> String) -> Result<Value<'static>> {
+    let fitting = match kind {
+        Type::I64 => number.and_then(|number| i64::try_from(number).ok().map(Value::I64)),
+        _ => number.and_then(|number| u64::try_from(number).ok().map(Value::U64)),
+    };
+    fitting.ok_or_else(|| {
+        let cause = format!("{} is no value of type {}", what(), kind.name());
+        Error::new(ErrorKind::Input, "computing a column", cause)
+    })
+}
+
+fn of_whole(what: Binary, one: i128, other: i128) -> Option<i128> {
+    match what {
+        Binary::Add => one.checked_add(other),
+        Binary::Subtract => one.checked_sub(other),
+        Binary::Multiply => one.checked_mul(other),
+        Binary::FloorDivide | Binary::Remainder if other == 0 => None,
+        _ => {
+            let (quotient, rest) = (one / other, one % other);
+            let is_above = rest != 0 && (rest < 0) != (other < 0);
+            Some(match (what, is_above) {
+                (Binary::FloorDivide, true) => quotient - 1,
+                (Binary::FloorDivide, false) => quotient,
+                (_, true) => rest + other,
+                (_, false) => rest,
+            })
+        }
+    }
+}
+
+fn of_floats(what: Binary, one: f64, other: f64) -> f64 {
+    match what {
+        Binary::Add => one + other,
+        Binary::Subtract => one - other,
+        Binary::Multiply => one * other,
+        Binary::FloorDivide => (one / other).floor(),
+        Binary::Remainder => {
+            let rest = one % other;
+            match rest != 0.0 && (rest < 0.0) != (other < 0.0) {
+                true => rest + other,
+                false => rest,
+            }
+        }
+        _ => one / other,
+    }
+}
+
+/// `None` where one is no number.
+fn compared(one: Value<'_>, other: Value<'_>) -> Option<Ordering> {
+    match (one, other) {
+        (Value::Bytes(one), Value::Bytes(other)) => Some(one.cmp(other)),
+        (Value::F64(one), Value::F64(other)) => one.partial_cmp(&other),
+        (one, other) => whole(one).partial_cmp(&whole(other)),
+    }
+}
+
+fn holds(what: Binary, compared: Option<Ordering>) -> bool {
+    let Some(order) = compared else {
+        return what == Binary::Unequal;
+    };
+    match what {
+        Binary::Equal => order.is_eq(),
+        Binary::Unequal => order.is_ne(),
+        Binary::Less => order.is_lt(),
+        Binary::AtMost => order.is_le(),
+        Binary::Greater => order.is_gt(),
+        _ => order.is_ge(),
+    }
+}
+
+fn cast(kind: Type, value: Value<'_>) -> Result<Value<'_>> {
+    match (kind, value) {
+        (_, Value::Null | Value::Bytes(_)) => Ok(value),
+        (Type::F64, value) => Ok(float(value).map_or(Value::Null, Value::F64)),
+        (_, Value::F64(number)) => {
+            // Beyond 128 bits it stays at their end, which no type here holds.
+            let whole = number.is_finite().then_some(number as i128);
+            fit(kind, whole, || number.to_string())
+        }
+        (_, value) => fit(kind, whole(value), || shown(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::express::{col, if_else, lit};
+    use super::*;
+
+    const NAMES: [&str; 7] = ["i", "u", "f", "b", "s", "list", "none"];
+
+    fn columns() -> Vec<Column> {
+        let kinds = [
+            Type::I64,
+            Type::U64,
+            Type::F64,
+            Type::Bool,
+            Type::String,
+            Type::Binary,
+            Type::I64,
+        ];
+        let both = NAMES.iter().zip(kinds);
+        let mut columns: Vec<Column> = both.map(|(&name, kind)| Column::new(name, kind)).collect();
+        columns[6] = columns[6].clone().or_null();
+        columns
+    }
+
+    fn record(i: i64, u: u64, f: f64) -> [Value<'static>; 7] {
+        let list = Value::Bytes(&[0x07, 0xa5, 0x02, 0x00]);
+        let (b, s) = (Value::Bool(i > 0), Value::Bytes(b"text"));
+        [
+            Value::I64(i),
+            Value::U64(u),
+            Value::F64(f),
+            b,
+            s,
+            list,
+            Value::Null,
+        ]
+    }
+
+    /// What `expr` makes of a record, as it is shown, and of which type it says that is.
+    fn check(expr: Expr, of: (i64, u64, f64), kind: Type, wanted: Value<'_>) {
+        let reckoned = Reckoned::new(&expr, &columns()).unwrap();
+        assert_eq!(reckoned.kind, kind, "{expr:?}");
+        let record = record(of.0, of.1, of.2);
+        let found = reckoned.value(&record).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{wanted:?}"), "{expr:?}");
+        assert!(reckoned.nullable || !found.is_null());
+    }
+
+    #[test]
+    fn numbers_are_reckoned_with() {
+        use Type::{Bool, F64, I64, U64};
+        let of = (-7, 3, 0.5);
+        let (i, u, f) = (|| col("i"), || col("u"), || col("f"));
+        check(i() + 1, of, I64, Value::I64(-6));
+        check(u() + 1, of, U64, Value::U64(4));
+        check(i() - u() * 2u64 + 1, of, I64, Value::I64(-12));
+        check(10 - u(), of, U64, Value::U64(7));
+        check(u() / 2, of, F64, Value::F64(1.5));
+        check(i().floor_div(2), of, I64, Value::I64(-4));
+        check(i() % 4, of, I64, Value::I64(1));
+        check(i() % -4, of, I64, Value::I64(-3));
+        check(u() % 2, of, U64, Value::U64(1));
+        check(0.85 * u() + f(), of, F64, Value::F64(0.85 * 3.0 + 0.5));
+        check((-f()).floor_div(1.0), of, F64, Value::F64(-1.0));
+        check(-f() % 2.0, of, F64, Value::F64(1.5));
+        check(-i(), of, I64, Value::I64(7));
+        check(-u(), of, I64, Value::I64(-3));
+        check(i().abs(), of, I64, Value::I64(7));
+        check((f() - 3).abs(), of, F64, Value::F64(2.5));
+        check((f() * 7).cast(U64), of, U64, Value::U64(3));
+        check((f() * -7).cast(I64), of, I64, Value::I64(-3));
+        check(col("b").cast(I64) + u(), of, I64, Value::I64(3));
+        check(u().cast(F64), of, F64, Value::F64(3.0));
+        check(f() / 0, of, F64, Value::F64(f64::INFINITY));
+        let wide = (i64::MIN, u64::MAX, f64::NAN);
+        check(u().gt(i()), wide, Bool, Value::Bool(true));
+        check(u() % 10, wide, U64, Value::U64(5));
+        check(f().eq(f()), wide, Bool, Value::Bool(false));
+        check(f().ne(f()), wide, Bool, Value::Bool(true));
+        check(col("list").unary(Unary::ListLength), of, U64, Value::U64(3));
+    }
+
+    #[test]
+    fn what_a_type_does_not_hold_is_an_error() {
+        let of = (i64::MIN, 3, 1e300);
+        let (i, u, f) = (|| col("i"), || col("u"), || col("f"));
+        for (expr, cause) in [
+            (u() - 5, "3 - 5 is no value of type u64"),
+            (i() - 1, "-9223372036854775808 - 1 is no value of type i64"),
+            (i().abs(), "abs(-9223372036854775808)"),
+            (-i(), "-(-9223372036854775808) is no value of type i64"),
+            (u().floor_div(0), "3 // 0 is no value of type u64"),
+            (i() % 0, "% 0 is no value of type i64"),
+            (f().cast(Type::U64), "is no value of type u64"),
+            ((f() * 1e300).cast(Type::I64), "inf is no value of type i64"),
+            (i().cast(Type::U64), "is no value of type u64"),
+            (lit(u64::MAX) * u64::MAX, "is no value of type u64"),
+        ] {
+            let reckoned = Reckoned::new(&expr, &columns()).unwrap();
+            let record = record(of.0, of.1, of.2);
+            let error = reckoned.value(&record).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Input);
+            assert!(error.cause.contains(cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn conditions_and_what_is_missing() {
+        use Type::{Bool, I64, String};
+        let of = (1, 3, 0.5);
+        let none = || col("none");
+        let (yes, no) = (|| col("b"), || !col("b"));
+        check(none() + 1, of, I64, Value::Null);
+        check(none().is_null(), of, Bool, Value::Bool(true));
+        check(none().fill_null(5) + 1, of, I64, Value::I64(6));
+        check(none().eq(none()), of, Bool, Value::Null);
+        let unknown = || none().gt(0);
+        check(yes() & no(), of, Bool, Value::Bool(false));
+        check(yes() | no(), of, Bool, Value::Bool(true));
+        check(unknown() & no(), of, Bool, Value::Bool(false));
+        check(no() & unknown(), of, Bool, Value::Bool(false));
+        check(unknown() & yes(), of, Bool, Value::Null);
+        check(yes() & unknown(), of, Bool, Value::Null);
+        check(unknown() | yes(), of, Bool, Value::Bool(true));
+        check(unknown() | no(), of, Bool, Value::Null);
+        check(col("s").lt("tf"), of, Bool, Value::Bool(true));
+        check(
+            if_else(col("i").ge(1), "a", col("s")),
+            of,
+            String,
+            Value::Bytes(b"a"),
+        );
+        // Only the one that is asked for is computed, and neither where nobody knows.
+        check(
+            if_else(no(), col("i").floor_div(0), 2),
+            of,
+            I64,
+            Value::I64(2),
+        );
+        check(if_else(unknown(), 1, 2), of, I64, Value::I64(2));
+        check(if_else(yes(), 1, 2.5), of, Type::F64, Value::F64(1.0));
+    }
+
+    #[test]
+    fn types_that_do_not_go_together() {
+        for (expr, cause) in [
+            (col("x") + 1, "there is no column x"),
+            (col("s") + 1, "+ takes numbers, and not type string"),
+            (col("s").eq(1), "not string and i64"),
+            (!col("i"), "not takes a condition, and not type i64"),
+            (
+                col("b") & col("i"),
+                "and takes conditions, and not type i64",
+            ),
+            (if_else(col("i"), 1, 2), "if_else takes conditions"),
+            (col("s").cast(Type::I64), "what text says tells parse"),
+            (col("s").unary(Unary::ListLength), "a list, which is binary"),
+            (-col("b"), "- takes a number"),
+        ] {
+            let error = Reckoned::new(&expr, &columns()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Usage);
+            assert!(error.cause.contains(cause), "{error}");
+        }
+    }
+}

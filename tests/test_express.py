@@ -1,0 +1,155 @@
+"""Columns by arithmetic, what passes by observed, lists, and files side by side, held against plain Python."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sortmill as sm
+
+RECORD: dict[str, sm.ColumnType] = {"i": int, "u": "u64", "f": float, "s": str, "b": bool, "none": int | None}
+
+
+def records(draw: random.Random, count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "i": draw.randrange(-50, 50), "u": draw.randrange(1000), "f": draw.uniform(-3, 3), "s": draw.choice("abä"),
+            "b": draw.random() < 0.5, "none": draw.choice([None, 3, -4]),
+        }
+        for _ in range(count)
+    ]
+
+
+def test_expressions_are_those_of_python(draw: random.Random) -> None:
+    given = records(draw, 2000)
+    i, u, f, s, b, none = (sm.col(name) for name in RECORD)
+    made = sm.Pipeline().from_iter(given, RECORD).with_columns(
+        sums=i + u * 2 - 7, parts=f / 3 + 1 / (u + 1), floor=i // 7, rest=i % -7, wrapped=f % 2, minus=-i, size=abs(f),
+        ahead=100 - i, twice=2 * f, is_more=i + 1 > u, is_same=(s == "ä") | ~b & (s != "a"), whole=(f * 10).cast(int),
+        real=u.cast("f64"), bit=b.cast(int), both=none + i, known=none.fill_null(0) * 2, lacks=none.is_null(),
+        chosen=sm.if_else(i < 0, -1, u.cast(int)), text=sm.if_else(b, s, "no"), three=sm.lit(3), at_most=sm.if_else(b & (i <= 3), i, 3),
+    )
+    types = made.columns
+    assert [types[name] for name in ("sums", "parts", "is_more", "both", "known", "lacks", "text", "three")] == [
+        "i64", "f64", "bool", "i64?", "i64", "bool", "string", "i64"
+    ]
+
+    def wanted(one: dict[str, Any]) -> dict[str, Any]:
+        i, u, f, s, b, none = (one[name] for name in RECORD)
+        return one | {
+            "sums": i + u * 2 - 7, "parts": f / 3 + 1 / (u + 1), "floor": i // 7, "rest": i % -7, "wrapped": f % 2, "minus": -i,
+            "size": abs(f), "ahead": 100 - i, "twice": 2 * f, "is_more": i + 1 > u, "is_same": s == "ä" or not b and s != "a",
+            "whole": int(f * 10), "real": float(u), "bit": int(b), "both": None if none is None else none + i,
+            "known": (none or 0) * 2, "lacks": none is None, "chosen": -1 if i < 0 else u, "text": s if b else "no", "three": 3,
+            "at_most": i if b and i <= 3 else 3,
+        }
+
+    assert made.collect(memory="128 MiB") == [wanted(one) for one in given]
+
+
+def test_conditions_and_observations(draw: random.Random, tmp_path: Path) -> None:
+    given = records(draw, 3000)
+    job = sm.Pipeline()
+    table = job.from_iter(given, RECORD).observe(all=sm.count(), total=sm.sum("f"), known=sm.count("none"))
+    few = table.filter((sm.col("none") > 0) & sm.col("b")).observe(least=sm.min("i"), mean=sm.mean("u"))
+    few.group_by("s").agg(n=sm.count()).observe(texts=sm.count()).sort("s").write_csv(tmp_path / "out.csv")
+    report = job.run(memory="128 MiB")
+    kept = [one for one in given if one["none"] == 3 and one["b"]]
+    assert report.observed == {
+        "all": 3000, "total": math.fsum(one["f"] for one in given), "known": sum(one["none"] is not None for one in given),
+        "least": min(one["i"] for one in kept), "mean": sum(one["u"] for one in kept) / len(kept),
+        "texts": len({one["s"] for one in kept}),
+    }
+    assert f"observed least: {report.observed['least']}\n" in report.summary
+    assert report.records_out == report.observed["texts"]
+
+
+def test_what_is_no_expression(tmp_path: Path) -> None:
+    table = sm.Pipeline().from_iter([{"i": 1, "s": "x"}], {"i": int, "s": str})
+    with pytest.raises(sm.UsageError, match="neither an expression nor"):
+        sm.col("i") + None  # type: ignore[operator]
+    with pytest.raises(sm.UsageError, match="no number of 64 bits"):
+        sm.col("i") + 2**64
+    with pytest.raises(sm.UsageError, match="true or false of each record"):
+        if sm.col("i") == 1 and sm.col("i") < 3:
+            pass
+    with pytest.raises(sm.UsageError, match="is no type"):
+        sm.col("i").cast("text")
+    with pytest.raises(sm.UsageError, match="what text says tells parse"):
+        table.with_columns(x=sm.col("s").cast(int))
+    with pytest.raises(sm.UsageError, match="there is no column j"):
+        table.filter(sm.col("j") > 1)
+    with pytest.raises(sm.UsageError, match="no condition"):
+        table.filter(sm.col("i") + 1)
+    with pytest.raises(sm.UsageError, match="needs records in order"):
+        table.observe(x=sm.first("i"))
+    (tmp_path / "in.csv").write_text("i\n5\n0\n")
+    job = sm.Pipeline()
+    job.read_csv(tmp_path / "in.csv", {"i": int}).with_columns(part=7 // sm.col("i")).write_csv(tmp_path / "out.csv")
+    with pytest.raises(sm.InputError, match="column part: 7 // 0 is no value of type i64") as caught:
+        job.run(memory="128 MiB")
+    assert (caught.value.file, caught.value.offset) == (str(tmp_path / "in.csv"), 4)
+    assert not (tmp_path / "out.csv").exists()
+
+
+EDGE: dict[str, sm.ColumnType] = {"source": "u64", "target": "u64"}
+
+
+def written(table: sm.Table, job: sm.Pipeline, path: Path) -> tuple[Path, dict[str, Any]]:
+    table.write_rows(path)
+    assert "proven" in str(job.run(memory="128 MiB"))
+    return path, table.columns
+
+
+def test_lists_and_files_side_by_side(draw: random.Random, tmp_path: Path) -> None:
+    edges = [(draw.randrange(500), int(draw.paretovariate(0.5)) % 2**63) for _ in range(20_000)]
+    edges += [(2**64 - 1, number) for number in range(30_000)]
+    (tmp_path / "edges").write_text("".join(f"{source}\t{target}\n" for source, target in edges))
+
+    def read() -> tuple[sm.Pipeline, sm.Table]:
+        job = sm.Pipeline()
+        return job, job.read_csv(tmp_path / "edges", EDGE, header=False, delimiter="\t", quote=None)
+
+    job, table = read()
+    lists = written(table.group_by("source").pack("target", name="targets"), job, tmp_path / "lists")
+    assert lists[1] == {"source": "u64", "targets": "binary"}
+    job, table = read()
+    ends = written(table.unpivot("source", "target", name="end").distinct(), job, tmp_path / "ends")
+    job, table = read()
+    even = table.filter(sm.col("source") % 2 == 0).group_by("source").agg(n=sm.count(), most=sm.max("target"))
+    counts = written(even, job, tmp_path / "counts")
+
+    targets = defaultdict(list)
+    for source, target in edges:
+        targets[source].append(target)
+    pasted = sm.Pipeline().paste(lists, ends, counts)
+    assert pasted.columns == {"source": "u64", "targets": "binary", "n": "u64", "most": "u64"}
+    found = pasted.with_columns(length=sm.list_length("targets")).select("source", "length", "n", "most").sort("source").collect()
+    vertices = sorted({end for edge in edges for end in edge})
+    of_even = {source: of for source, of in targets.items() if source % 2 == 0}
+    assert found == [
+        {"source": one, "length": len(targets.get(one, ())), "n": len(of_even.get(one, ())), "most": max(of_even.get(one, (0,)))}
+        for one in vertices
+    ]
+    unpacked = sm.Pipeline().paste(lists).unpack("targets", name="target")
+    assert unpacked.columns == EDGE
+    pairs = [(one["source"], one["target"]) for one in unpacked.collect(memory="128 MiB")]
+    assert sorted(pairs) == sorted(edges)
+    assert [target for source, target in pairs if source == 7] == sorted(targets[7])
+
+    job, table = read()
+    sums = table.group_by("source").agg(n=sm.count()).sort("n")
+    wrong = written(sums, job, tmp_path / "wrong")
+    with pytest.raises(sm.InputError, match="not in the order in which groups come"):
+        sm.Pipeline().paste(wrong).collect(memory="128 MiB")
+    with pytest.raises(sm.UsageError, match="two columns are called n"):
+        sm.Pipeline().paste(counts, counts)
+    with pytest.raises(sm.UsageError, match="u64"):
+        table.with_columns(target=sm.col("target").cast(int)).group_by("source").pack("target", name="targets")
+    with pytest.raises(sm.UsageError, match="lists are binary"):
+        table.unpack("target", name="x")
