@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import timedelta
 from typing import Any, Literal
 
 from . import _sortmill
@@ -400,7 +401,7 @@ class Table:
     def with_columns(self, **computed: Formula) -> Table:
         """All columns, and behind them those that are computed, or in place of others of their names.
 
-        Formulas are `parse`, `timestamp` and `hash`.
+        Formulas are `parse`, `timestamp`, `micros` and `hash`.
         """
         asked = [(name, one.kind, one.column, one.type, one.seed) for name, one in computed.items()]
         return self._next(self._table.with_columns(asked))
@@ -703,9 +704,13 @@ class Groups:
         order, made = _order(sort, descending, nulls_last), columns_of(columns)
         return self._table._next(self._table._table.apply(self._by, order, applied, made, (pure, timeout)))
 
-    def sessions(self, time: str, gap: int, *, name: str = "session") -> Table:
-        """All records, group by group in the order of the integers in `time`, with the number of their session, from 0.
+    def sessions(self, time: str, gap: int | timedelta, *, name: str = "session") -> Table:
+        """All records, group by group in the order of the integers or times in `time`, with the number of their session, from 0.
 
-        A session of a group ends where the next record comes more than `gap` later.
+        A session of a group ends where the next record comes more than `gap` later: of times a `timedelta`, or microseconds.
         """
+        if isinstance(gap, timedelta):
+            if not self._table.columns.get(time, "timestamp").startswith("timestamp"):
+                raise UsageError(f"{time} is of type {self._table.columns[time]}, and a timedelta is between times")
+            gap //= timedelta(microseconds=1)
         return self._table._next(self._table._table.sessions(self._by, time, gap, name))

@@ -22,6 +22,7 @@ mod serve;
 mod server;
 mod streams;
 mod table;
+mod time;
 mod wire;
 mod work;
 

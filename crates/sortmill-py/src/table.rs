@@ -67,6 +67,7 @@ fn kind(name: &str) -> PyResult<Type> {
         Type::U64,
         Type::F64,
         Type::Bool,
+        Type::Timestamp,
     ];
     let found = kinds.into_iter().find(|kind| kind.name() == name);
     found.ok_or_else(|| PyValueError::new_err(format!("there is no type {name:?}")))
@@ -433,6 +434,7 @@ impl Table {
                     (of, false) => pipeline::parse(column, kind(of)?),
                 },
                 "timestamp" => pipeline::timestamp(column),
+                "micros" => pipeline::micros(column),
                 "hash" => pipeline::hash(column, *seed),
                 _ => {
                     return Err(PyValueError::new_err(format!(

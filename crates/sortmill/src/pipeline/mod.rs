@@ -43,6 +43,7 @@ mod rows;
 mod shuffle;
 mod sketch;
 mod steps;
+mod time;
 mod to;
 mod verbs;
 mod watched;
@@ -75,7 +76,7 @@ pub use aggregate::{
 pub use closures::{FlatMap, each};
 pub use column::{Column, Type, Value};
 pub use command::Command;
-pub use compute::{Formula, hash, parse, timestamp};
+pub use compute::{Formula, hash, micros, parse, timestamp};
 pub use exact::ExactSum;
 pub use gather::{
     BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Present, Refused, RowSink, hand_over,
@@ -94,6 +95,7 @@ pub use read::{
     Csv, csv_names, from_iter, from_rows, read_csv, read_fixed, read_jsonl, read_kv, read_text,
 };
 pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows};
+pub use time::{Moment, TIMESTAMPS};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
 pub use watched::{PhaseNow, Watched};
 pub use whole::Group;
