@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from ._errors import UsageError
 from ._sortmill import Expr as _Expr
 from ._verbs import ColumnType, columns_of
@@ -121,7 +123,7 @@ class Expr:
         return Expr(self._expr.binary(symbol, expr(other)._expr))
 
 
-Operand = Expr | bool | int | float | str | bytes
+Operand = Expr | bool | int | float | str | bytes | datetime
 """What an expression may stand beside: another, or a value."""
 
 
@@ -129,8 +131,10 @@ def expr(value: Operand) -> Expr:
     """An expression as it is, or a value as one."""
     if isinstance(value, Expr):
         return value
+    if isinstance(value, datetime):
+        return Expr(_Expr.time(value))
     if not isinstance(value, (bool, int, float, str, bytes)):
-        raise UsageError(f"{value!r} is neither an expression nor a number, text, bytes or bool")
+        raise UsageError(f"{value!r} is neither an expression nor a number, text, bytes, bool or datetime")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise UsageError(f"{value} is no number of 64 bits")
     return Expr(_Expr.literal(value))
@@ -141,7 +145,7 @@ def col(name: str) -> Expr:
     return Expr(_Expr.column(name))
 
 
-def lit(value: bool | int | float | str | bytes) -> Expr:
+def lit(value: bool | int | float | str | bytes | datetime) -> Expr:
     """A value, the same in each record. A whole number is an `int`, but beside values of `u64` one of these if it can be."""
     return expr(value)
 

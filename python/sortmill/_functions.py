@@ -100,7 +100,7 @@ def _column(values: Any, kind: str | None) -> Any:
 
     kinds = {
         "string": pa.string(), "binary": pa.binary(), "i64": pa.int64(), "u64": pa.uint64(),
-        "f64": pa.float64(), "bool": pa.bool_(),
+        "f64": pa.float64(), "bool": pa.bool_(), "timestamp": pa.timestamp("us", tz="UTC"),
     }
     nullable = kind is not None and kind.endswith("?")
     is_array = isinstance(values, (pa.Array, pa.ChunkedArray))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from datetime import datetime
 from typing import Any
 
 from . import _sortmill
@@ -40,6 +41,8 @@ def drawn(columns: Sequence[str], records: Sequence[Record], is_all: bool) -> st
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        value = value.isoformat().replace("+00:00", "Z")
     text = value if isinstance(value, str) else repr(value)
     text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: CELL_LETTERS_MAX + 1])
     return text if len(text) <= CELL_LETTERS_MAX else text[: CELL_LETTERS_MAX - 3] + "..."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import timedelta
 from typing import Any, Literal
 
 from . import _sortmill
@@ -418,7 +419,7 @@ class Table:
     def with_columns(self, **computed: Formula | Expr) -> Table:
         """All columns, and behind them those that are computed, or in place of others of their names.
 
-        Formulas are `parse`, `timestamp` and `hash`, and expressions of columns: `total=col("price") * col("count")`. All are
+        Formulas are `parse`, `timestamp`, `micros` and `hash`, and expressions of columns: `total=col("price") * col("count")`. All are
         computed of the columns that come in.
         """
         asked = [
@@ -760,9 +761,13 @@ class Groups:
         """
         return self._table._next(self._table._table.pack(self._by, column, name))
 
-    def sessions(self, time: str, gap: int, *, name: str = "session") -> Table:
-        """All records, group by group in the order of the integers in `time`, with the number of their session, from 0.
+    def sessions(self, time: str, gap: int | timedelta, *, name: str = "session") -> Table:
+        """All records, group by group in the order of the integers or times in `time`, with the number of their session, from 0.
 
-        A session of a group ends where the next record comes more than `gap` later.
+        A session of a group ends where the next record comes more than `gap` later: of times a `timedelta`, or microseconds.
         """
+        if isinstance(gap, timedelta):
+            if not self._table.columns.get(time, "timestamp").startswith("timestamp"):
+                raise UsageError(f"{time} is of type {self._table.columns[time]}, and a timedelta is between times")
+            gap //= timedelta(microseconds=1)
         return self._table._next(self._table._table.sessions(self._by, time, gap, name))

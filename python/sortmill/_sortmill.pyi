@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 __version__: str
@@ -64,6 +65,8 @@ class Expr:
     def column(name: str) -> Expr: ...
     @staticmethod
     def literal(value: bool | int | float | str | bytes) -> Expr: ...
+    @staticmethod
+    def time(value: datetime) -> Expr: ...
     @staticmethod
     def if_else(condition: Expr, then: Expr, otherwise: Expr) -> Expr: ...
     def unary(self, symbol: str) -> Expr: ...

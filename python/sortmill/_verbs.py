@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -15,11 +16,13 @@ _TYPES: dict[object, str] = {
     int: "i64",
     float: "f64",
     bool: "bool",
+    datetime: "timestamp",
 }
 _NAMES = frozenset([*_TYPES.values(), "u64"])
 
-ColumnType = type[str] | type[bytes] | type[int] | type[float] | type[bool] | str | UnionType
-"""A column's type: `str`, `bytes`, `int` (64 bits, signed), `float`, `bool`, or a name, of which `"u64"` has no type.
+ColumnType = type[str] | type[bytes] | type[int] | type[float] | type[bool] | type[datetime] | str | UnionType
+"""A column's type: `str`, `bytes`, `int` (64 bits, signed), `float`, `bool`, `datetime` (of the standard library, in UTC, to the
+microsecond), or a name, of which `"u64"` has no type.
 
 Where values may be missing it is `int | None`, or a name with a question mark: `"i64?"`, `"u64?"`.
 """
@@ -32,7 +35,7 @@ def columns_of(columns: Mapping[str, ColumnType]) -> list[tuple[str, str]]:
         known = _name_of(kind)
         if known is None:
             raise UsageError(
-                f"column {name}: {kind!r} is no type; try str, bytes, int, float, bool or 'u64', "
+                f"column {name}: {kind!r} is no type; try str, bytes, int, float, bool, datetime or 'u64', "
                 "or int | None where values may be missing"
             )
         made.append((name, known))
@@ -124,12 +127,17 @@ def parse(column: str, type: ColumnType) -> Formula:
 
 
 def timestamp(column: str) -> Formula:
-    """The date, or date and time, that text says as RFC 3339 has it: microseconds since 1970 in UTC, an `int`.
+    """The date, or date and time, that text says as RFC 3339 has it: a `datetime` in UTC. The same as `parse(column, datetime)`.
 
-    Between date and time stands a space or a `T`; without a zone it is UTC. Of `None` it is `None`, and of an empty text of a
-    column where values may be missing, too.
+    Between date and time stands a space or a `T`; without a zone it is UTC, and of the seconds six digits behind the point count.
+    Of `None` it is `None`, and of an empty text of a column where values may be missing, too.
     """
     return Formula("timestamp", column)
+
+
+def micros(column: str) -> Formula:
+    """Of a column of `datetime` the microseconds since 1970 in UTC, an `int`; of `None` it is `None`."""
+    return Formula("micros", column)
 
 
 def hash(column: str, *, seed: int = 0) -> Formula:

@@ -17,26 +17,30 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::types::{
-    BinaryViewType, ByteArrayType, ByteViewType, Float32Type, Float64Type, GenericBinaryType,
-    GenericStringType, Int8Type, Int16Type, Int32Type, Int64Type, StringViewType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    BinaryViewType, ByteArrayType, ByteViewType, Date32Type, Date64Type, Float32Type, Float64Type,
+    GenericBinaryType, GenericStringType, Int8Type, Int16Type, Int32Type, Int64Type,
+    StringViewType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Float64Array, GenericByteArray,
     GenericByteViewArray, Int64Array, RecordBatch, RecordBatchReader, StringArray, StructArray,
-    UInt64Array,
+    TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use sortmill::io::shared::{Mapped, Shared};
-use sortmill::pipeline::{Column, Gather, Gathered, Present, Type};
+use sortmill::pipeline::{Column, Gather, Gathered, Present, TIMESTAMPS, Type};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
+
+/// What Arrow calls the zone that all timestamps are in.
+const UTC: &str = "UTC";
 
 /// A value takes at most so many bytes together with all others of its column.
 pub const COLUMN_BYTES_MAX: usize = 1 << 30;
@@ -138,6 +142,7 @@ pub fn schema(columns: &[Column]) -> Schema {
             Type::U64 => DataType::UInt64,
             Type::F64 => DataType::Float64,
             Type::Bool => DataType::Boolean,
+            Type::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
         };
         // Where there are no nulls a schema that says so is another one to most libraries.
         Field::new(&column.name, kind, true)
@@ -189,12 +194,21 @@ fn array_of(
             let floats: Vec<f64> = words.iter().map(|&word| f64::from_bits(word)).collect();
             Arc::new(Float64Array::new(floats.into(), nulls))
         }
+        (Type::Timestamp, Gather::Words(words)) => {
+            let micros: Vec<i64> = words.iter().map(|&word| word as i64).collect();
+            times_of(micros.into(), nulls)
+        }
         (_, Gather::Words(words)) => Arc::new(UInt64Array::new(words.into(), nulls)),
         (_, Gather::Bools(bools)) => {
             let bools: Vec<bool> = bools.iter().map(|&value| value != 0).collect();
             Arc::new(BooleanArray::new(bools.into(), nulls))
         }
     })
+}
+
+/// A column of microseconds since 1970, in UTC.
+pub fn times_of(micros: ScalarBuffer<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::new(micros, nulls).with_timezone(UTC))
 }
 
 /// A column of text; or the number of one that is none, and what is wrong.
@@ -231,10 +245,11 @@ pub fn columns_of(schema: &Schema) -> Result<Vec<Column>, String> {
             DataType::UInt64 => Type::U64,
             DataType::Float32 | DataType::Float64 => Type::F64,
             DataType::Boolean => Type::Bool,
+            DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Type::Timestamp,
             other => {
                 let name = field.name();
                 return Err(format!(
-                    "column {name} is of type {other}, which there is none for: make it text, bytes, a number or a bool"
+                    "column {name} is of type {other}, which there is none for: make it text, bytes, a number, a bool or a timestamp"
                 ));
             }
         };
@@ -274,7 +289,18 @@ pub fn column_of<'b>(
 /// The values of an array, and which of them are there.
 pub fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present), String> {
     let present = present_of(column, array)?;
-    Ok((all_values_of(column, array)?, present))
+    let values = all_values_of(column, array)?;
+    if let (Type::Timestamp, Gather::Words(micros)) = (column.kind, &values) {
+        let is_there = |at: usize| present.as_ref().is_none_or(|present| present[at] != 0);
+        let is_wrong = |at: &usize| !TIMESTAMPS.contains(&(micros[*at] as i64)) && is_there(*at);
+        if let Some(at) = (0..micros.len()).find(is_wrong) {
+            return Err(format!(
+                "column {} has a time that is not in the years 1 to 9999, in row {at} of the batch",
+                column.name
+            ));
+        }
+    }
+    Ok((values, present))
 }
 
 /// Which values of an array are there.
@@ -320,6 +346,24 @@ fn all_values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
         (Type::F64, DataType::Float64) => words::<Float64Type>(array, f64::to_bits),
         (Type::F64, DataType::Float32) => {
             words::<Float32Type>(array, |value| f64::from(value).to_bits())
+        }
+        (Type::Timestamp, DataType::Timestamp(unit, _)) => {
+            // What is beyond i64 is beyond the years that there are, and told so.
+            let times = |many: i64| move |value: i64| value.saturating_mul(many) as u64;
+            match unit {
+                TimeUnit::Second => words::<TimestampSecondType>(array, times(1_000_000)),
+                TimeUnit::Millisecond => words::<TimestampMillisecondType>(array, times(1000)),
+                TimeUnit::Microsecond => words::<TimestampMicrosecondType>(array, times(1)),
+                TimeUnit::Nanosecond => {
+                    words::<TimestampNanosecondType>(array, |value| value.div_euclid(1000) as u64)
+                }
+            }
+        }
+        (Type::Timestamp, DataType::Date32) => words::<Date32Type>(array, |days| {
+            i64::from(days).saturating_mul(86_400_000_000) as u64
+        }),
+        (Type::Timestamp, DataType::Date64) => {
+            words::<Date64Type>(array, |millis| millis.saturating_mul(1000) as u64)
         }
         (Type::Bool, DataType::Boolean) => {
             let array = array.as_boolean();

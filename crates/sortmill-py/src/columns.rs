@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float64Type, GenericBinaryType, GenericStringType, Int64Type, UInt64Type,
+    Float64Type, GenericBinaryType, GenericStringType, Int64Type, TimestampMicrosecondType,
+    UInt64Type,
 };
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt64Array,
@@ -22,11 +23,13 @@ use arrow_array::{
 use arrow_buffer::{
     ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer,
 };
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{DataType, Schema, TimeUnit};
 use sortmill::io::shared::Mapped;
 use sortmill::pipeline::{Column, Gather, Laid, LaidColumn, Laying, Present, Type, most_within};
 
-use crate::arrow::{COLUMN_BYTES_MAX, buffer_of, column_of, present_of, text_of, values_of};
+use crate::arrow::{
+    COLUMN_BYTES_MAX, buffer_of, column_of, present_of, text_of, times_of, values_of,
+};
 
 /// The records that lie in `mapped` as `laid` says; or the number of one that has text that is none, and what is wrong.
 ///
@@ -74,6 +77,7 @@ fn array_in(
             let words = buffer_of(mapped, words.clone());
             match column.kind {
                 Type::I64 => Arc::new(Int64Array::new(ScalarBuffer::new(words, 0, count), nulls)),
+                Type::Timestamp => times_of(ScalarBuffer::new(words, 0, count), nulls),
                 Type::F64 => Arc::new(Float64Array::new(ScalarBuffer::new(words, 0, count), nulls)),
                 _ => Arc::new(UInt64Array::new(ScalarBuffer::new(words, 0, count), nulls)),
             }
@@ -184,6 +188,10 @@ fn held(column: &Column, array: &ArrayRef) -> Result<HeldColumn, String> {
         }
         (Type::I64, DataType::Int64) if is_there => {
             HeldColumn::Words(array.as_primitive::<Int64Type>().values().inner().clone())
+        }
+        (Type::Timestamp, DataType::Timestamp(TimeUnit::Microsecond, _)) if is_there => {
+            let array = array.as_primitive::<TimestampMicrosecondType>();
+            HeldColumn::Words(array.values().inner().clone())
         }
         (Type::U64, DataType::UInt64) if is_there => {
             HeldColumn::Words(array.as_primitive::<UInt64Type>().values().inner().clone())

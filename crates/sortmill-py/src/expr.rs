@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use sortmill::pipeline::{self, Binary, Formula, Unary};
 
 use crate::table::{kind, or_null};
+use crate::time::micros;
 
 /// What is computed of the values of a record.
 #[pyclass(frozen, module = "sortmill._sortmill")]
@@ -38,6 +39,13 @@ impl Expr {
             Literal::Text(value) => pipeline::lit(value),
             Literal::Bytes(value) => pipeline::lit(value),
         })
+    }
+
+    /// The point in time of a `datetime`.
+    #[staticmethod]
+    fn time(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let time = pipeline::Owned::timestamp(micros(value)?);
+        Ok(Self(pipeline::lit(time)))
     }
 
     #[staticmethod]
@@ -95,6 +103,7 @@ impl Computed<'_> {
                 (of, false) => Ok(pipeline::parse(column, kind(of)?)),
             },
             "timestamp" => Ok(pipeline::timestamp(column)),
+            "micros" => Ok(pipeline::micros(column)),
             "hash" => Ok(pipeline::hash(column, *seed)),
             _ => Err(PyValueError::new_err(format!(
                 "there is no formula {how:?}"

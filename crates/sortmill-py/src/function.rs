@@ -9,6 +9,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::pipeline::{Column, Owned, Type, Value};
 
+use crate::time::{datetime, micros};
+
 const DOING: &str = "making a record of Python's";
 
 /// A record as a dictionary.
@@ -30,6 +32,9 @@ pub fn record_dict<'py>(
             Value::U64(value) => record.set_item(&column.name, value),
             Value::F64(value) => record.set_item(&column.name, value),
             Value::Bool(value) => record.set_item(&column.name, value),
+            Value::Timestamp(micros) => {
+                datetime(py, micros).and_then(|time| record.set_item(&column.name, time))
+            }
         };
         set.map_err(|error| Error::new(ErrorKind::Function, DOING, error.to_string()))?;
     }
@@ -69,6 +74,7 @@ pub fn value(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
         Type::U64 => Value::U64(from.extract()?),
         Type::F64 => Value::F64(from.extract()?),
         Type::Bool => Value::Bool(from.extract()?),
+        Type::Timestamp => Value::Timestamp(micros(from)?),
     };
     Ok(Owned::Plain(plain))
 }

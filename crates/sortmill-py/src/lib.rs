@@ -23,6 +23,7 @@ mod serve;
 mod server;
 mod streams;
 mod table;
+mod time;
 mod wire;
 mod work;
 

@@ -69,6 +69,7 @@ pub fn kind(name: &str) -> PyResult<Type> {
         Type::U64,
         Type::F64,
         Type::Bool,
+        Type::Timestamp,
     ];
     let found = kinds.into_iter().find(|kind| kind.name() == name);
     found.ok_or_else(|| PyValueError::new_err(format!("there is no type {name:?}")))

@@ -267,6 +267,7 @@ fn plan(check: &Check, os: &dyn Os) -> Result<Plan> {
         read_bytes: 1 << 20,
         memory_bytes: record_bytes_max,
         of_streams: true,
+        ahead_count: 0,
     });
     Ok(plan)
 }

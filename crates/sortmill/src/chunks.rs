@@ -200,13 +200,20 @@ impl Chunks {
     /// Whether the next assignment is a stream.
     #[must_use]
     pub fn stream_is_next(&self) -> bool {
+        self.next_stream().is_some()
+    }
+
+    /// The number of the input that the next assignment is, if that is a stream.
+    #[must_use]
+    pub fn next_stream(&self) -> Option<usize> {
         let mut rest = self.inputs[self.at.min(self.inputs.len())..].iter();
         let mut offset = self.offset;
         loop {
-            match rest.next().map(|input| &input.extent) {
-                Some(Extent::Stream) => return true,
-                Some(Extent::File(bytes)) if offset >= *bytes => offset = 0,
-                _ => return false,
+            let input = rest.next()?;
+            match input.extent {
+                Extent::Stream => return Some(input.number),
+                Extent::File(bytes) if offset >= bytes => offset = 0,
+                Extent::File(_) => return None,
             }
         }
     }

@@ -4,6 +4,7 @@
 //! limit. The partition's size is chosen so that several fit in memory at once, the block so that the
 //! open blocks of all partitions take a small part of it.
 
+mod ahead;
 mod chunk_buffers;
 mod codecs;
 mod foreseen;
@@ -72,15 +73,18 @@ impl Budget {
         self.limit_bytes.saturating_sub(held)
     }
 
-    /// Gives `bytes` to `name`, if they are left.
+    /// Gives `bytes` to `name`, beside what it may have, if they are left.
     fn hold(&mut self, name: &str, bytes: u64) -> Option<()> {
         if bytes > self.left_bytes() {
             return None;
         }
-        self.holders.push(Holder {
-            name: name.to_owned(),
-            bytes,
-        });
+        match self.holders.iter_mut().find(|holder| holder.name == name) {
+            Some(holder) => holder.bytes += bytes,
+            None => self.holders.push(Holder {
+                name: name.to_owned(),
+                bytes,
+            }),
+        }
         Some(())
     }
 }
@@ -371,11 +375,13 @@ impl Plan {
         }
         let reading = Reading::new(job, inputs, machine.cores, &mut budget)?;
         let threads = (reading.worker_count, reading.chunk_count);
-        let decoders = Decoders::new(job, inputs, threads, &mut budget)?;
+        let mut decoders = Decoders::new(job, inputs, threads, &mut budget)?;
         let encoders = Encoders::new(job, reading.worker_count, &mut budget)?;
         let ahead_bytes = ahead_bytes(job, &reading, &mut budget)?;
         let sorting = Sorting::new(job, &order, inputs, &reading, &mut budget)?;
-        let holding = Holding::new(job, &reading, &sorting, &mut budget)?;
+        let held = (&reading, &sorting);
+        let holding = ahead::holding(job, inputs, held, &mut decoders, &mut budget)?;
+        let ahead_count = decoders.as_ref().map_or(0, |all| all.ahead_count);
         let input_bytes = inputs.bytes();
         let partition_bytes = sorting.data_bytes / holding.partition_count as u64;
         let block = holding.block_bytes as u64;
@@ -396,7 +402,7 @@ impl Plan {
             worker_count: reading.worker_count,
             chunk_bytes: reading.chunk_bytes,
             headroom_bytes: reading.headroom_bytes,
-            chunk_count: reading.chunk_count,
+            chunk_count: reading.chunk_count + ahead_count,
             chunk_depth: reading.chunk_depth,
             block_depth: holding.block_depth,
             batch_records_max: reading.batch_records_max,

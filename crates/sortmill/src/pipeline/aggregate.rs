@@ -472,6 +472,7 @@ impl Owned {
             Value::U64(value) => Self::Plain(Value::U64(value)),
             Value::F64(value) => Self::Plain(Value::F64(value)),
             Value::Bool(value) => Self::Plain(Value::Bool(value)),
+            Value::Timestamp(value) => Self::Plain(Value::Timestamp(value)),
         }
     }
 
@@ -489,7 +490,7 @@ impl Owned {
 fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
     match (*one, *other) {
         (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
-        (Value::I64(a), Value::I64(b)) => a.cmp(&b),
+        (Value::I64(a), Value::I64(b)) | (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(&b),
         (Value::U64(a), Value::U64(b)) => a.cmp(&b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(&b),
         // NaN is above all others, and -0 and 0 are told apart, so that it does not matter which came first.
@@ -622,6 +623,7 @@ impl Computed {
             Type::U64 => Value::U64(bits),
             Type::F64 => Value::F64(f64::from_bits(bits)),
             Type::Bool => Value::Bool(bits != 0),
+            Type::Timestamp => Value::Timestamp(bits as i64),
             Type::Binary | Type::String => unreachable!("text is not kept in words"),
         }
     }
@@ -694,7 +696,7 @@ impl Computed {
 
 fn bits(value: &Value<'_>) -> u64 {
     match *value {
-        Value::I64(value) => value as u64,
+        Value::I64(value) | Value::Timestamp(value) => value as u64,
         Value::U64(value) => value,
         Value::F64(value) => value.to_bits(),
         Value::Bool(value) => u64::from(value),

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::column::{Column, Value};
+use super::column::{Column, Type, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{KV_HEADER_BYTES, Separated, json};
 
@@ -231,7 +231,8 @@ impl Cells {
 
     /// Where the value of a member lies, if it is one of its column's type.
     fn json_cell(&mut self, column: &Column, record: &[u8], value: &[u8]) -> Result<Cell> {
-        let is_text = column.kind.is_bytes();
+        let is_bool = column.kind == Type::Bool;
+        let is_text = column.kind.is_bytes() || column.kind == Type::Timestamp;
         let what = match value.first() {
             Some(b'"') if is_text => {
                 let inner = json::inner(value);
@@ -244,7 +245,7 @@ impl Cells {
                 return Ok(Cell::Text(from, self.text.len()));
             }
             Some(b'-' | b'0'..=b'9') if column.kind.is_number() => None,
-            Some(b't' | b'f') if !is_text && !column.kind.is_number() => None,
+            Some(b't' | b'f') if is_bool => None,
             Some(b'"') => Some("a string"),
             Some(b'-' | b'0'..=b'9') => Some("a number"),
             Some(b't' | b'f') => Some("true or false"),
@@ -300,7 +301,6 @@ fn bad(cause: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::column::Type;
     use super::*;
 
     fn columns(kinds: &[Type]) -> Vec<Column> {
@@ -419,6 +419,21 @@ mod tests {
             ("[1]", "no JSON object"),
         ] {
             let cause = read(line).unwrap_err();
+            assert!(cause.contains(wanted), "{line}: {cause}");
+        }
+        let time = |record: &str| values(&Shape::Json, &[Type::Timestamp], record.as_bytes());
+        let wanted = Ok("Timestamp(86400000000)".to_owned());
+        assert_eq!(time(r#"{"a":"1970-01-02"}"#), wanted);
+        assert_eq!(time(r#"{"a":"1970-01-02T00:00:00\u005a"}"#), wanted);
+        for (line, wanted) in [
+            (r#"{"a":86400}"#, "column a is a number"),
+            (r#"{"a":true}"#, "column a is true or false"),
+            (
+                r#"{"a":""}"#,
+                r#"column a: "" is no value of type timestamp"#,
+            ),
+        ] {
+            let cause = time(line).unwrap_err();
             assert!(cause.contains(wanted), "{line}: {cause}");
         }
         let whole = values(&Shape::Json, &[Type::I64], br#"{"a":1.0}"#).unwrap_err();

@@ -192,6 +192,17 @@ impl<'v> Value<'v> {
         }
     }
 
+    /// The microseconds since 1970 of a column of type timestamp.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Function`] for anything else.
+    pub fn timestamp(&self) -> Result<i64> {
+        match *self {
+            Self::Timestamp(micros) => Ok(micros),
+            _ => Err(self.is_no("timestamp")),
+        }
+    }
+
     fn is_no(&self, kind: &str) -> Error {
         let cause = format!("{self:?} is no {kind}");
         Error::new(ErrorKind::Function, "calling a function", cause)
@@ -231,6 +242,14 @@ impl From<u64> for Owned {
 impl From<f64> for Owned {
     fn from(value: f64) -> Self {
         Self::Plain(Value::F64(value))
+    }
+}
+
+impl Owned {
+    /// A point in time, so many microseconds after 1970 began in UTC.
+    #[must_use]
+    pub fn timestamp(micros: i64) -> Self {
+        Self::Plain(Value::Timestamp(micros))
     }
 }
 

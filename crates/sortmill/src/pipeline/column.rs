@@ -4,6 +4,7 @@
 //! A value may be missing, [`Value::Null`], only in a column that says so ([`Column::or_null`]); there a byte in front of each
 //! value tells, and nothing is spent on others.
 
+use super::time::{self, TIMESTAMPS};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What the values of a column are.
@@ -21,6 +22,8 @@ pub enum Type {
     F64,
     /// False or true.
     Bool,
+    /// A point in time of the years 1 to 9999 ([`TIMESTAMPS`](super::TIMESTAMPS)), in microseconds since 1970 in UTC.
+    Timestamp,
 }
 
 impl Type {
@@ -34,6 +37,7 @@ impl Type {
             Self::U64 => "u64",
             Self::F64 => "f64",
             Self::Bool => "bool",
+            Self::Timestamp => "timestamp",
         }
     }
 
@@ -65,10 +69,15 @@ impl Type {
                 "false" => Some(Value::Bool(false)),
                 _ => None,
             },
+            Self::Timestamp => time::read(text).map(Value::Timestamp),
         };
         value.ok_or_else(|| {
             let shown = String::from_utf8_lossy(&text[..text.len().min(60)]);
-            let cause = format!("{shown:?} is no value of type {}", self.name());
+            let such = match self {
+                Self::Timestamp => ", as 2026-11-23 and 2026-11-23T01:30:00.25+01:00 are",
+                _ => "",
+            };
+            let cause = format!("{shown:?} is no value of type {}{such}", self.name());
             Error::new(ErrorKind::Input, "reading a value", cause)
         })
     }
@@ -178,6 +187,8 @@ pub enum Value<'a> {
     F64(f64),
     /// Of [`Type::Bool`].
     Bool(bool),
+    /// Of [`Type::Timestamp`].
+    Timestamp(i64),
 }
 
 impl<'a> Value<'a> {
@@ -191,6 +202,7 @@ impl<'a> Value<'a> {
             Self::U64(_) => kind == Type::U64,
             Self::F64(_) => kind == Type::F64,
             Self::Bool(_) => kind == Type::Bool,
+            Self::Timestamp(micros) => kind == Type::Timestamp && TIMESTAMPS.contains(micros),
         }
     }
 
@@ -220,7 +232,9 @@ impl<'a> Value<'a> {
                 write_length(bytes.len() as u64, to);
                 to.extend_from_slice(bytes);
             }
-            Self::I64(value) => to.extend_from_slice(&value.to_le_bytes()),
+            Self::I64(value) | Self::Timestamp(value) => {
+                to.extend_from_slice(&value.to_le_bytes());
+            }
             Self::U64(value) => to.extend_from_slice(&value.to_le_bytes()),
             Self::F64(value) => to.extend_from_slice(&value.to_bits().to_le_bytes()),
             Self::Bool(value) => to.push(u8::from(value)),
@@ -236,10 +250,11 @@ impl<'a> Value<'a> {
                 return take(from, usize::try_from(length).ok()?).map(Self::Bytes);
             }
             Type::Bool => Self::Bool(take(from, 1)?[0] != 0),
-            Type::I64 | Type::U64 | Type::F64 => {
+            Type::I64 | Type::U64 | Type::F64 | Type::Timestamp => {
                 let bits = u64::from_le_bytes(take(from, 8)?.try_into().expect("eight bytes"));
                 match kind {
                     Type::I64 => Self::I64(bits as i64),
+                    Type::Timestamp => Self::Timestamp(bits as i64),
                     Type::U64 => Self::U64(bits),
                     _ => Self::F64(f64::from_bits(bits)),
                 }
@@ -314,6 +329,7 @@ mod tests {
             (Type::U64, Value::U64(u64::MAX)),
             (Type::F64, Value::F64(-0.0)),
             (Type::Bool, Value::Bool(true)),
+            (Type::Timestamp, Value::Timestamp(-1)),
         ];
         let mut bytes = Vec::new();
         cases.iter().for_each(|(_, value)| value.write(&mut bytes));
@@ -330,6 +346,23 @@ mod tests {
                 assert_eq!(Value::read(kind, &mut &bytes[..end]), None);
             }
         }
+    }
+
+    #[test]
+    fn times_are_those_of_the_years_1_to_9999() {
+        let column = Column::new("t", Type::Timestamp);
+        let (first, last) = (*TIMESTAMPS.start(), *TIMESTAMPS.end());
+        for (micros, is_one) in [
+            (first, true),
+            (first - 1, false),
+            (last, true),
+            (last + 1, false),
+        ] {
+            assert_eq!(column.holds(&Value::Timestamp(micros)), is_one);
+        }
+        assert!(!column.holds(&Value::I64(0)) && column.kind.parse(b"12:30").is_err());
+        let parsed = column.kind.parse(b"1970-01-02").unwrap();
+        assert_eq!(parsed, Value::Timestamp(86_400_000_000));
     }
 
     #[test]

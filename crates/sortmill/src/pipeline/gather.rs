@@ -48,7 +48,7 @@ pub enum Gather {
         /// All of them.
         bytes: Vec<u8>,
     },
-    /// 8 bytes each: integers, or the bits of floats.
+    /// 8 bytes each: integers, microseconds, or the bits of floats.
     Words(Vec<u64>),
     /// 0 or 1 each.
     Bools(Vec<u8>),
@@ -63,7 +63,7 @@ impl Gather {
                 ends: vec![0],
                 bytes: Vec::new(),
             },
-            Type::I64 | Type::U64 | Type::F64 => Self::Words(Vec::new()),
+            Type::I64 | Type::U64 | Type::F64 | Type::Timestamp => Self::Words(Vec::new()),
             Type::Bool => Self::Bools(Vec::new()),
         }
     }
@@ -93,7 +93,9 @@ impl Gather {
                 bytes.extend_from_slice(more);
                 ends.push(bytes.len() as i32);
             }
-            (Self::Words(words), Value::I64(value)) => words.push(value as u64),
+            (Self::Words(words), Value::I64(value) | Value::Timestamp(value)) => {
+                words.push(value as u64);
+            }
             (Self::Words(words), Value::U64(value)) => words.push(value),
             (Self::Words(words), Value::F64(value)) => words.push(value.to_bits()),
             (Self::Bools(bools), Value::Bool(value)) => bools.push(u8::from(value)),
@@ -112,6 +114,7 @@ impl Gather {
             }
             Self::Words(words) => match kind {
                 Type::I64 => Value::I64(words[at] as i64),
+                Type::Timestamp => Value::Timestamp(words[at] as i64),
                 Type::F64 => Value::F64(f64::from_bits(words[at])),
                 _ => Value::U64(words[at]),
             },

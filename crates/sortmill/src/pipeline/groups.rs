@@ -97,18 +97,18 @@ impl Groups {
         self.table.bring(name, shuffle, made)
     }
 
-    /// The records of each group in the order of `time`, a column of integers, with a further column, a u64, called `name`:
-    /// the number of the session in its group, from 0. A record begins another one when it comes more than `gap` after
-    /// the one before it.
+    /// The records of each group in the order of `time`, a column of integers or timestamps, with a further column, a u64, called
+    /// `name`: the number of the session in its group, from 0. A record begins another one when it comes more than `gap`, of
+    /// timestamps in microseconds, after the one before it.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for a column that is not there or no integer, and for a name that is taken.
+    /// [`ErrorKind::Usage`] for a column that is not there or of another type, and for a name that is taken.
     pub fn sessions(&self, time: &str, gap: u64, name: &str) -> Result<Table> {
         let at = find(&self.table.columns, time)?;
         let kind = self.table.columns[at].kind;
-        if !matches!(kind, Type::I64 | Type::U64) {
+        if !matches!(kind, Type::I64 | Type::U64 | Type::Timestamp) {
             return Err(wrong(format!(
-                "{time} is of type {}, and no integer",
+                "{time} is of type {}, and neither an integer nor a timestamp",
                 kind.name()
             )));
         }
@@ -125,7 +125,7 @@ impl Groups {
                     return Ok(());
                 };
                 let now = match record[at] {
-                    Value::I64(now) => i128::from(now),
+                    Value::I64(now) | Value::Timestamp(now) => i128::from(now),
                     Value::U64(now) => i128::from(now),
                     Value::Null => return Err(no_time(&time)),
                     _ => return Err(not_an_integer()),

@@ -3,7 +3,7 @@
 //! | type | bytes |
 //! |---|---|
 //! | binary, string | themselves, 0 as `00 FF`, ended by `00 00`; the last column upwards themselves, with no end |
-//! | i64, u64 | 8, the highest first; of i64 the sign turned |
+//! | i64, u64, timestamp | 8, the highest first; of i64 and timestamps the sign turned |
 //! | f64 | 8: of negative numbers every bit turned, of others the sign; -0 is 0, NaN is one value above all |
 //! | bool | 1 |
 //!
@@ -133,7 +133,9 @@ pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
             Value::Null => unreachable!("the column holds a value in each record"),
             Value::Bytes(bytes) if part.is_last && !part.descending => to.extend_from_slice(bytes),
             Value::Bytes(bytes) => write_bytes(bytes, to),
-            Value::I64(value) => to.extend_from_slice(&(value ^ i64::MIN).to_be_bytes()),
+            Value::I64(value) | Value::Timestamp(value) => {
+                to.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
+            }
             Value::U64(value) => to.extend_from_slice(&value.to_be_bytes()),
             Value::F64(value) => to.extend_from_slice(&float_bits(value).to_be_bytes()),
             Value::Bool(value) => to.push(u8::from(value)),
@@ -189,7 +191,7 @@ pub fn head_bytes(parts: &[KeyColumn], bytes: &[u8]) -> Option<usize> {
             Type::Binary | Type::String if part.is_last && !part.descending => rest = &[],
             Type::Binary | Type::String => pass_bytes(&mut rest, part.turn())?,
             Type::Bool => _ = take(&mut rest, 1)?,
-            Type::I64 | Type::U64 | Type::F64 => _ = take(&mut rest, 8)?,
+            Type::I64 | Type::U64 | Type::F64 | Type::Timestamp => _ = take(&mut rest, 8)?,
         }
     }
     Some(bytes.len() - rest.len())
@@ -269,11 +271,12 @@ impl Values {
                     Plain::Text(from, self.text.len())
                 }
                 Type::Bool => Plain::Value(Value::Bool(take(&mut bytes, 1)?[0] ^ turn != 0)),
-                Type::I64 | Type::U64 | Type::F64 => {
+                Type::I64 | Type::U64 | Type::F64 | Type::Timestamp => {
                     let bits = take(&mut bytes, 8)?.try_into().expect("eight bytes");
                     let bits = u64::from_be_bytes(bits) ^ u64::from_ne_bytes([turn; 8]);
                     Plain::Value(match part.kind {
                         Type::I64 => Value::I64(bits as i64 ^ i64::MIN),
+                        Type::Timestamp => Value::Timestamp(bits as i64 ^ i64::MIN),
                         Type::U64 => Value::U64(bits),
                         _ => Value::F64(float(bits)),
                     })
@@ -319,6 +322,7 @@ mod tests {
         match (a, b) {
             (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
             (Value::I64(a), Value::I64(b)) => a.cmp(b),
+            (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
             (Value::U64(a), Value::U64(b)) => a.cmp(b),
             (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
             (Value::F64(a), Value::F64(b)) => match (a.is_nan(), b.is_nan()) {
@@ -353,6 +357,12 @@ mod tests {
             (Type::U64, [0, 1, u64::MAX].map(Value::U64).to_vec()),
             (Type::F64, floats.map(Value::F64).to_vec()),
             (Type::Bool, [false, true].map(Value::Bool).to_vec()),
+            (
+                Type::Timestamp,
+                [-62_135_596_800_000_000, -1, 0, 1]
+                    .map(Value::Timestamp)
+                    .to_vec(),
+            ),
         ];
         for (kind, values) in &kinds {
             for (other, others) in &kinds {

@@ -197,7 +197,7 @@ impl Laid {
                         bytes: take(length)?,
                     }
                 }
-                Type::I64 | Type::U64 | Type::F64 => {
+                Type::I64 | Type::U64 | Type::F64 | Type::Timestamp => {
                     LaidColumn::Words(take(count.checked_mul(8)?)?)
                 }
                 Type::Bool => LaidColumn::Bools(take(count)?),
@@ -292,6 +292,7 @@ impl LaidColumn {
                 let word = u64::from_le_bytes(nth(&bytes[within.clone()], at));
                 match kind {
                     Type::I64 => Value::I64(word as i64),
+                    Type::Timestamp => Value::Timestamp(word as i64),
                     Type::F64 => Value::F64(f64::from_bits(word)),
                     _ => Value::U64(word),
                 }

@@ -47,6 +47,7 @@ mod runner;
 mod shuffle;
 mod sketch;
 mod steps;
+mod time;
 mod to;
 mod unpivot;
 mod verbs;
@@ -80,7 +81,7 @@ pub use aggregate::{
 pub use closures::{FlatMap, columns_of, each};
 pub use column::{Column, Type, Value};
 pub use command::Command;
-pub use compute::{Formula, hash, parse, timestamp};
+pub use compute::{Formula, hash, micros, parse, timestamp};
 pub use exact::ExactSum;
 pub use express::{Binary, Expr, Unary, col, if_else, list_length, lit};
 pub use gather::{
@@ -102,6 +103,7 @@ pub use read::{
 };
 pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows};
 pub use runner::{Kept, Runner};
+pub use time::{Moment, TIMESTAMPS};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
 pub use watched::{PhaseNow, Watched};
 pub use whole::Group;

@@ -33,7 +33,7 @@ const FILES_MAX: usize = 16;
 /// The records of several files that pipelines wrote as [`super::Form::Rows`] directly behind a
 /// [`group_by`](Table::group_by), side by side: of each file its path and its columns, of which the first is the group. A
 /// record comes out for each group that is in any of them, in the order of groups: the group, then the other columns of each
-/// file. Where a file has no record of it they are 0, false or empty text. Names of columns must differ but for the group's,
+/// file. Where a file has no record of it they are 0 (of timestamps 1970), false or empty text. Names of columns must differ but for the group's,
 /// which is called as in the first file.
 ///
 /// The files are read when the table is, as often as it is.
@@ -165,6 +165,7 @@ fn nothing(column: &Column) -> Value<'static> {
         Type::U64 => Value::U64(0),
         Type::F64 => Value::F64(0.0),
         Type::Bool => Value::Bool(false),
+        Type::Timestamp => Value::Timestamp(0),
     }
 }
 

@@ -64,6 +64,7 @@ impl Reckoned {
                     Value::U64(_) => Type::U64,
                     Value::F64(_) => Type::F64,
                     Value::Bool(_) => Type::Bool,
+                    Value::Timestamp(_) => Type::Timestamp,
                 };
                 Ok(Self {
                     node: Node::Literal(value.clone()),
@@ -171,7 +172,7 @@ impl Reckoned {
         let can_be = match kind {
             Type::I64 | Type::U64 | Type::F64 => self.kind.is_number() || self.kind == Type::Bool,
             Type::Binary | Type::String => self.kind.is_bytes(),
-            Type::Bool => self.kind == Type::Bool,
+            Type::Bool | Type::Timestamp => self.kind == kind,
         };
         if !can_be {
             let (from, to) = (self.kind.name(), kind.name());
@@ -423,6 +424,7 @@ fn compared(one: Value<'_>, other: Value<'_>) -> Option<Ordering> {
     match (one, other) {
         (Value::Bytes(one), Value::Bytes(other)) => Some(one.cmp(other)),
         (Value::F64(one), Value::F64(other)) => one.partial_cmp(&other),
+        (Value::Timestamp(one), Value::Timestamp(other)) => Some(one.cmp(&other)),
         (one, other) => whole(one).partial_cmp(&whole(other)),
     }
 }

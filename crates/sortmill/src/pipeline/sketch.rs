@@ -38,7 +38,7 @@ impl Sketch {
         let hash = match *value {
             Value::Null => return,
             Value::Bytes(bytes) => xxh3_64(bytes),
-            Value::I64(value) => xxh3_64(&value.to_le_bytes()),
+            Value::I64(value) | Value::Timestamp(value) => xxh3_64(&value.to_le_bytes()),
             Value::U64(value) => xxh3_64(&value.to_le_bytes()),
             Value::F64(value) => xxh3_64(&float_bits(value).to_le_bytes()),
             Value::Bool(value) => xxh3_64(&[u8::from(value)]),

@@ -17,6 +17,7 @@ use super::lists::{Unpack, Unpacking};
 use super::observe::Observe;
 use super::patterns::Pattern;
 use super::reckon::Reckoned;
+use super::time::TIMESTAMPS;
 use super::unpivot::Unpivot;
 use crate::batch::Pause;
 use crate::error::{Error, ErrorKind, Result};
@@ -464,8 +465,16 @@ pub(super) fn check_values(values: &[Value<'_>], made: &[Column]) -> Result<()> 
     if are_right && values.len() == made.len() {
         return Ok(());
     }
-    let wanted: Vec<String> = made.iter().map(Column::type_name).collect();
-    let cause = format!("it made {values:?}, which is not ({})", wanted.join(", "));
+    let beyond = |value: &&Value<'_>| matches!(value, Value::Timestamp(micros) if !TIMESTAMPS.contains(micros));
+    let cause = match values.iter().find(beyond) {
+        Some(Value::Timestamp(micros)) => format!(
+            "{micros} microseconds since 1970 are no timestamp: it is one of the years 1 to 9999"
+        ),
+        _ => {
+            let wanted: Vec<String> = made.iter().map(Column::type_name).collect();
+            format!("it made {values:?}, which is not ({})", wanted.join(", "))
+        }
+    };
     Err(Error::new(ErrorKind::Function, "calling a function", cause))
 }
 

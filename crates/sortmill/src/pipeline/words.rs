@@ -43,10 +43,10 @@ impl Narrow {
             return None;
         };
         let (kind, nullable) = (table[at].kind, table[at].nullable);
-        let is_narrow = matches!(kind, Type::I64 | Type::U64) && !nullable;
+        let is_narrow = matches!(kind, Type::I64 | Type::U64 | Type::Timestamp) && !nullable;
         (is_narrow && aggregates.iter().all(Computed::is_word)).then(|| Self {
             at,
-            is_signed: kind == Type::I64,
+            is_signed: kind != Type::U64,
             aggregates: aggregates.to_vec(),
         })
     }
@@ -95,7 +95,7 @@ impl Narrow {
 
     fn mixed(&self, record: &[Value<'_>]) -> u64 {
         let key = match record[self.at] {
-            Value::I64(value) if self.is_signed => value as u64 ^ 1 << 63,
+            Value::I64(value) | Value::Timestamp(value) if self.is_signed => value as u64 ^ 1 << 63,
             Value::U64(value) => value,
             other => panic!("{other:?} is no whole number"),
         };

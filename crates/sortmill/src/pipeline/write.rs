@@ -7,6 +7,7 @@ use std::io::Write as _;
 
 use super::column::{Column, Type, Value};
 use super::read::key_range;
+use super::time;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How records are written.
@@ -126,6 +127,11 @@ impl Form {
                         Value::Bytes(bytes) => write_json(bytes, &column.name, to)?,
                         Value::Null => to.extend_from_slice(b"null"),
                         Value::F64(value) if !value.is_finite() => to.extend_from_slice(b"null"),
+                        Value::Timestamp(_) => {
+                            to.push(b'"');
+                            write_plain(value, to);
+                            to.push(b'"');
+                        }
                         value => write_plain(value, to),
                     }
                 }
@@ -225,6 +231,10 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
         Value::U64(value) => write!(to, "{value}"),
         Value::F64(value) => write!(to, "{value:?}"),
         Value::Bool(value) => write!(to, "{value}"),
+        Value::Timestamp(micros) => {
+            time::write(*micros, to);
+            Ok(())
+        }
     };
     written.expect("memory takes all");
 }
@@ -268,6 +278,7 @@ mod tests {
             Value::U64(_) => Type::U64,
             Value::F64(_) => Type::F64,
             Value::Bool(_) => Type::Bool,
+            Value::Timestamp(_) => Type::Timestamp,
         };
         let names = ["a", "b,\"", "c"].iter();
         let columns: Vec<Column> = names
@@ -300,6 +311,22 @@ mod tests {
             Form::JsonLines,
             &[text(b"\"\n\xc3\xa4"), Value::F64(f64::NAN)],
             "{\"a\":\"\\\"\\n\u{e4}\",\"b,\\\"\":null}\n",
+        );
+        let time = Value::Timestamp(1_500_000);
+        check(
+            Form::Text,
+            &[time, time],
+            "1970-01-01T00:00:01.500000Z\t1970-01-01T00:00:01.500000Z\n",
+        );
+        check(
+            bare,
+            &[Value::Timestamp(-1_000_000)],
+            "1969-12-31T23:59:59Z\n",
+        );
+        check(
+            Form::JsonLines,
+            &[time, Value::I64(1)],
+            "{\"a\":\"1970-01-01T00:00:01.500000Z\",\"b,\\\"\":1}\n",
         );
         check(
             Form::JsonLines,

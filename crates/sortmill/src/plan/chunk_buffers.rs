@@ -5,6 +5,9 @@
 use super::{Budget, CHUNK_BYTES, HEADROOM_BYTES, Inputs, in_flight_bytes, node_count};
 use crate::job::Job;
 
+/// What the budget calls their holder.
+pub const NAME: &str = "chunk and output buffers";
+
 /// Raw bytes on their way in while distributing, output on its way out while sorting.
 pub struct ChunkBuffers {
     pub worker_count: usize,
@@ -35,7 +38,7 @@ impl ChunkBuffers {
         let in_flight = depth * inputs.device_count.max(1);
         let count = ((limit / 8 / buffer) as usize)
             .clamp(worker_count + 2, in_flight + 2 * worker_count + 2);
-        budget.hold("chunk and output buffers", count as u64 * buffer)?;
+        budget.hold(NAME, count as u64 * buffer)?;
         Some(Self {
             worker_count,
             chunk_bytes,

@@ -18,6 +18,10 @@ pub struct Decoders {
     pub memory_bytes: u64,
     /// Whether streams are looked at, too.
     pub of_streams: bool,
+    /// Chunk buffers, among all there are, for what is decompressed ahead of its turn, where chunks must come in the order of
+    /// the inputs.
+    #[serde(default)]
+    pub ahead_count: usize,
 }
 
 /// Threads that compress.
@@ -95,6 +99,7 @@ impl Decoders {
                 read_bytes: sortmill_io::align_down(read_bytes) as usize,
                 memory_bytes: packed.memory_bytes.max(own).max(grown),
                 of_streams,
+                ahead_count: 0,
             }
         };
         let counts = (1..=packed.count.clamp(1, most)).rev();

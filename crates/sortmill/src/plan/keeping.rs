@@ -15,7 +15,7 @@ const CHUNKS_FIRST: u64 = 24;
 /// else works meanwhile.
 pub(super) fn ahead_bytes(job: &Job, reading: &Reading, budget: &mut Budget) -> Option<usize> {
     let in_turn = job.reduces_in_turn || matches!(job.output, Output::Parts(_));
-    if job.reduce.is_none() || in_turn || reading.worker_count == 1 {
+    if job.reduce.is_none() || job.passes_on || in_turn || reading.worker_count == 1 {
         return Some(0);
     }
     let holders = reading.worker_count as u64 + 1;

@@ -33,9 +33,16 @@ pub fn plan_lines(plan: &Plan) -> String {
     let mut out = String::new();
     if let (Some(decoders), Some(_)) = (&plan.decoders, plan.stored_bytes) {
         let (count, most) = (decoders.count, text::bytes(decoders.memory_bytes));
+        let ahead = match decoders.ahead_count {
+            0 => String::new(),
+            count => format!(
+                ", and up to {} ahead of their turn",
+                text::bytes((count * plan.chunk_bytes) as u64)
+            ),
+        };
         let _ = writeln!(
             out,
-            "decompress       {count} at once, each in up to {most}"
+            "decompress       {count} at once, each in up to {most}{ahead}"
         );
     }
     if let Some(encoders) = &plan.encoders {

@@ -211,7 +211,8 @@ pub fn sort(
     let mut began_ns = os.now_ns();
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
-    let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count);
+    let ahead_count = plan.decoders.as_ref().map_or(0, |all| all.ahead_count);
+    let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count - ahead_count);
     let (in_bodies, bodies_on_disk) = bodies.held();
     let free = plan.block_count - in_bodies;
     let lead = match shared.temps.lies_in_output() {

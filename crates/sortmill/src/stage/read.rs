@@ -6,7 +6,9 @@
 //! ends in. The chunk's memory belongs to whoever takes it from the queue.
 //!
 //! Files on several devices are read side by side, each device's in order, so that all devices are busy, and so are
-//! compressed inputs, so that all cores are. Chunks are numbered as if they were read one after the other.
+//! compressed inputs, so that all cores are. Chunks are numbered as if they were read one after the other. Where they must
+//! come in that order, too, compressed inputs that follow one another are still decompressed side by side, as far ahead of
+//! their turn as there is memory.
 
 mod apart;
 mod decompress;
@@ -69,7 +71,7 @@ pub struct Reader<'a> {
     pub chunks: &'a Queue<Chunk>,
     /// Ends the job.
     pub stop: &'a Stop,
-    /// Read files on several devices at once: chunks come in any order then.
+    /// Read files on several devices at once, and compressed ones in any order: so do chunks come then.
     pub side_by_side: bool,
     /// Ignore what is appended after the start.
     pub as_of_start: bool,
@@ -152,6 +154,7 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
         heading: Heading::default(),
         totals: ReadTotals::default(),
         unpacking: false,
+        in_turn: VecDeque::new(),
         decompressed: Metrics::default(),
         reader,
         meter,
@@ -271,6 +274,8 @@ struct Run<'a, 'm, 'o> {
     totals: ReadTotals,
     /// What is read now is compressed: offsets are those of what it was.
     unpacking: bool,
+    /// Compressed inputs whose chunks go on in this order, those that are not through; none where any order will do.
+    in_turn: VecDeque<usize>,
     decompressed: Metrics,
 }
 
@@ -402,6 +407,9 @@ impl Run<'_, '_, '_> {
         while let Some(number) = self.next_lane() {
             let (assignment, buffer) = self.lanes[number].begun.pop_front().expect("it is there");
             self.hand_on_of(number, &assignment, buffer.expect("it has landed"))?;
+            if assignment.last {
+                self.in_turn.pop_front();
+            }
         }
         Ok(())
     }
@@ -415,6 +423,9 @@ impl Run<'_, '_, '_> {
                 .is_some_and(|(_, buffer)| buffer.is_some())
         };
         let mut lanes = self.lanes.iter();
+        if let Some(next) = self.in_turn.front() {
+            return lanes.position(|lane| is_ready(lane) && lane.begun[0].0.input == *next);
+        }
         match lanes.position(|lane| lane.joint.is_long) {
             Some(number) => Some(number).filter(|&number| is_ready(&self.lanes[number])),
             None => self.lanes.iter().position(is_ready),
@@ -441,8 +452,9 @@ impl Run<'_, '_, '_> {
             codec,
             begun,
         };
-        if let Some(sniffed) = source.codec {
-            return self.read_compressed(vec![compressed(sniffed.codec, None)]);
+        if source.codec.is_some() {
+            let together = self.compressed_from(&stream);
+            return self.read_compressed(together);
         }
         let decoders = self.reader.plan.decoders.as_ref();
         let may_be_packed = source.made.is_none();

@@ -33,6 +33,8 @@ mod pipeline_pass;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_rank;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_times;
+#[cfg(not(feature = "shuttle"))]
 mod progress;
 #[cfg(not(feature = "shuttle"))]
 mod sort;

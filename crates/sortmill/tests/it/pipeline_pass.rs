@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sortmill::error::{Error, ErrorKind};
-use sortmill::io::codec::Codec;
+use sortmill::io::codec::{CODECS, Codec};
 use sortmill::io::{Host, RingKind};
 use sortmill::job::Tuning;
 use sortmill::pipeline::{Form, Pipeline, Settings, Table, Type, Value, each, read_text, words};
@@ -208,6 +208,77 @@ fn what_waits_for_its_turn_is_bounded() {
             .all(|holder| holder.peak_bytes <= holder.limit_bytes),
         "{holders:?}"
     );
+}
+
+/// Compressed inputs of very uneven lengths, an empty one and a plain one among them, are decompressed side by side: of any
+/// memory and for any threads their records come in the order of the inputs, and their lines are counted right.
+#[test]
+fn compressed_inputs_that_are_ahead_wait_for_their_turn() {
+    let test = "compressed_inputs_that_are_ahead_wait_for_their_turn";
+    let mut random = Random::new(seed(test));
+    let scratch = Scratch::new(test);
+    let mut wanted = String::new();
+    for number in 0..9 {
+        // The first one is the longest, and others are decompressed long before it.
+        let count = match number {
+            0 => 20_000,
+            4 => 0,
+            _ => 1_000 + random.below(5_000),
+        };
+        let mut text = String::new();
+        let path = scratch.path(&format!("in-{number}"));
+        for line in 1..=count {
+            let words = format!("{} {}", random.below(1000), "x".repeat(random.below(60)));
+            text += &format!("{words}\n");
+            wanted += &format!("{words}\t{}\t{line}\n", path.display());
+        }
+        let codec = CODECS[random.below(CODECS.len())];
+        let bytes = match number {
+            6 => text.into_bytes(),
+            _ => packed(codec, text.as_bytes()),
+        };
+        std::fs::write(path, bytes).unwrap();
+    }
+    let table = read_text([scratch.path("in-*").to_string_lossy()], 0);
+    let table = table.with_place(Some("file"), Some("number")).unwrap();
+    let pipeline = table.write(scratch.path("out"), Form::Text).unwrap();
+    let host = Host::new(RingKind::Posix, false).unwrap();
+    for (threads, mib) in [(1, 96), (2, 96), (3, 144), (2, 192)] {
+        let settings = Settings {
+            threads: Some(threads),
+            memory_bytes: Some(mib << 20),
+            ..small()
+        };
+        let report = run(&pipeline, &settings).unwrap();
+        let found = std::fs::read_to_string(scratch.path("out")).unwrap();
+        assert!(found == wanted, "{threads} threads, {mib} MiB");
+        let [phase] = &report.phases[..] else {
+            panic!("one phase");
+        };
+        assert_eq!(phase.report.bytes.temp_written, 0);
+        let decoders = phase.report.plan.decoders.as_ref().unwrap();
+        let is_ahead = decoders.count > 1 && decoders.ahead_count > 0;
+        assert_eq!(is_ahead, threads > 1, "{threads} threads, {decoders:?}");
+        let explained = pipeline.explain(&settings, &host).unwrap();
+        assert_eq!(explained.contains("ahead of their turn"), is_ahead);
+        let holders = &phase.report.memory.holders;
+        let mut each = holders.iter();
+        assert!(
+            each.all(|holder| holder.peak_bytes <= holder.limit_bytes),
+            "{holders:?}"
+        );
+    }
+    // One that is damaged ends the job, whenever it is found.
+    let bytes = std::fs::read(scratch.path("in-8")).unwrap();
+    std::fs::write(scratch.path("in-8"), &bytes[..bytes.len() - 3]).unwrap();
+    let more = Settings {
+        memory_bytes: Some(96 << 20),
+        ..small()
+    };
+    let error = run(&pipeline, &more).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Input, "{error}");
+    assert!(error.path.unwrap().ends_with("in-8"));
+    assert!(std::fs::read_to_string(scratch.path("out")).unwrap() == wanted);
 }
 
 #[cfg(feature = "tamper")]

@@ -14,6 +14,15 @@
 //!
 //! The buffers are the job's chunk buffers; each lane has a share of them, so that a lane in the middle of a long record
 //! always gets one. What a thread reads into, and what its codec takes, is a holder of the plan.
+//!
+//! Where chunks must come in the order of inputs, these are begun in that order, and only the lane goes on whose input's
+//! turn it is; the others fill the buffers that they may have, and wait. The plan has more buffers then
+//! (`Decoders::ahead_count`), because what is decompressed ahead of its turn is all that can be done side by side.
+//!
+//! ```text
+//! decompress-0   input 0  =======> handed on      input 2  ===........
+//! decompress-1   input 1  =======|.............   => handed on            ... waits with what fits the buffers
+//! ```
 
 use std::io::Read;
 use std::ops::Range;
@@ -56,6 +65,33 @@ enum Filled {
 }
 
 impl Run<'_, '_, '_> {
+    /// The compressed file that has just been assigned, and those that come directly behind it, if several may be
+    /// decompressed at once.
+    pub(super) fn compressed_from(&mut self, first: &Assignment) -> Vec<Compressed> {
+        let sources = self.reader.sources;
+        let compressed = |assignment: &Assignment| {
+            let sniffed = sources[assignment.input].codec;
+            Some(Compressed {
+                input: assignment.input,
+                first_chunk: assignment.chunk,
+                codec: sniffed?.codec,
+                begun: None,
+            })
+        };
+        let mut all: Vec<Compressed> = compressed(first).into_iter().collect();
+        let decoders = self.reader.plan.decoders.as_ref();
+        if decoders.is_none_or(|decoders| decoders.count < 2) {
+            return all;
+        }
+        let assigned = &mut self.lanes[0].assigned;
+        let is_compressed = |input: usize| sources[input].codec.is_some();
+        while assigned.next_stream().is_some_and(is_compressed) {
+            let next = assigned.assign().expect("it was seen");
+            all.extend(compressed(&next));
+        }
+        all
+    }
+
     /// Reads compressed inputs to their ends, as many at a time as the plan says.
     pub(super) fn read_compressed(&mut self, mut inputs: Vec<Compressed>) -> Result<()> {
         if inputs.is_empty() {
@@ -64,7 +100,10 @@ impl Run<'_, '_, '_> {
         let plan = self.reader.plan;
         let decoders = (plan.decoders.as_ref()).expect("compressed inputs are planned for");
         let sources = self.reader.sources;
-        inputs.sort_by_key(|one| std::cmp::Reverse(sources[one.input].meta.bytes));
+        match self.reader.side_by_side {
+            true => inputs.sort_by_key(|one| std::cmp::Reverse(sources[one.input].meta.bytes)),
+            false => self.in_turn = inputs.iter().map(|one| one.input).collect(),
+        }
         let count = decoders.count.min(inputs.len()).max(1);
         let lanes = Lanes::new(count, plan.chunk_count, self.reader.stop);
         let work = Work {
@@ -119,9 +158,15 @@ impl Run<'_, '_, '_> {
 
     /// Gives buffers out, takes chunks in and hands them on, until all threads have come to the end.
     fn take_decompressed(&mut self, given: &Lanes) -> Result<()> {
-        let chunk_bytes = self.reader.plan.chunk_bytes as u64;
+        let plan = self.reader.plan;
+        let chunk_bytes = plan.chunk_bytes as u64;
         let count = given.empties.len();
-        let share = ((self.reader.plan.chunk_count - 1) / count).max(1);
+        let mut share = ((plan.chunk_count - 1) / count).max(1);
+        if !self.in_turn.is_empty() && count > 1 {
+            // That whose turn it is goes on with what the workers need; the others may have the rest.
+            let needed = 2 * plan.worker_count + READ_DEPTH;
+            share = share.max(plan.chunk_count.saturating_sub(needed) / (count - 1));
+        }
         let none = || Lane::new(Chunks::new(&[], chunk_bytes), share);
         let files = std::mem::replace(&mut self.lanes, (0..count).map(|_| none()).collect());
         while self.lanes.iter().any(|lane| !lane.ended) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sortmill::error::{Error, ErrorKind};
+use sortmill::io::codec::{Codec, Encoder};
 use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
 use sortmill::pipeline::{Form, Pipeline, Settings, count, read_text, words};
 use sortmill::queue::Stop;
@@ -38,6 +39,8 @@ struct Outcome {
     struck: Option<Struck>,
     operations: u64,
     temp_written: u64,
+    /// Chunks that may be decompressed ahead of their turn.
+    ahead_count: usize,
 }
 
 /// Lines that have a letter, in their order: nothing is brought together.
@@ -45,6 +48,14 @@ fn passing() -> Pipeline {
     let table = read_text(["/in"], 0).filter(["line"], |[line]| Ok(has_letter(line.bytes())));
     table.unwrap().write("/out", Form::Text).unwrap()
 }
+
+/// Lines of three compressed inputs that have a letter.
+fn packed_passing() -> Pipeline {
+    let table = read_text(PACKED, 0).filter(["line"], |[line]| Ok(has_letter(line.bytes())));
+    table.unwrap().write("/out", Form::Text).unwrap()
+}
+
+const PACKED: [&str; 3] = ["/one", "/two", "/three"];
 
 fn has_letter(line: &[u8]) -> bool {
     line.iter().any(|byte| b"aeiou".contains(byte))
@@ -56,15 +67,27 @@ fn run(
     seed: u64,
     fault: Option<Fault>,
 ) -> Outcome {
-    let input = Arc::clone(input);
+    let inputs = Arc::new(vec![("/in", input.to_vec())]);
+    run_over(pipeline, (&inputs, 400 << 10), seed, fault)
+}
+
+fn run_over(
+    pipeline: fn() -> Pipeline,
+    (inputs, memory_bytes): (&Arc<Vec<(&'static str, Vec<u8>)>>, u64),
+    seed: u64,
+    fault: Option<Fault>,
+) -> Outcome {
+    let inputs = Arc::clone(inputs);
     under_schedule(seed, move || {
         let sim = Sim::new(seed);
         sim.put_dir("/temp");
         sim.put("/out", OLD);
-        sim.put("/in", &input);
+        for (path, bytes) in &*inputs {
+            sim.put(path, bytes);
+        }
         sim.set_fault(fault);
         let settings = Settings {
-            memory_bytes: Some(400 << 10),
+            memory_bytes: Some(memory_bytes),
             temps: vec!["/temp".into()],
             threads: Some(2),
             tuning: Case::new(seed, 100).tuning,
@@ -75,7 +98,13 @@ fn run(
             let phases = report.phases.iter();
             phases.map(|phase| phase.report.bytes.temp_written).sum()
         };
+        let ahead = |report: &sortmill::pipeline::PipelineReport| {
+            let plans = report.phases.iter().map(|phase| &phase.report.plan);
+            let decoders = plans.filter_map(|plan| plan.decoders.as_ref());
+            decoders.map(|decoders| decoders.ahead_count).sum()
+        };
         Outcome {
+            ahead_count: result.as_ref().map_or(0, ahead),
             temp_written: result.as_ref().map_or(0, written),
             result: result.map(|_| ()),
             output: sim.get("/out").unwrap_or_default(),
@@ -151,21 +180,56 @@ fn faults_where_nothing_is_brought_together() {
     if wanted.last().is_some_and(|&byte| byte != b'\n') {
         wanted.push(b'\n');
     }
-    let healthy = run(passing, &input, seed, None);
+    sweep_passing(seed, &wanted, 1, |seed, fault| {
+        run(passing, &input, seed, fault)
+    });
+}
+
+/// Compressed inputs that are decompressed ahead of their turn wait for it, one longer than there is memory for too, and none
+/// waits for ever.
+#[test]
+fn faults_where_compressed_inputs_wait_for_their_turn() {
+    let seed = seed();
+    println!("SEED={seed}");
+    let (mut inputs, mut wanted) = (Vec::new(), Vec::new());
+    for (path, bytes) in PACKED.into_iter().zip([600_000, 600_000, 25_000]) {
+        let mut input = input(seed, bytes);
+        if input.last().is_some_and(|&byte| byte != b'\n') {
+            input.push(b'\n');
+        }
+        let lines = input.split_inclusive(|&byte| byte == b'\n');
+        wanted.extend(lines.filter(|line| has_letter(line)).flatten());
+        let mut encoder = Encoder::new(Codec::Gzip, 1, input.len()).unwrap();
+        let mut member = Vec::new();
+        encoder.encode(&input, &mut member).unwrap();
+        inputs.push((path, member));
+    }
+    let inputs = Arc::new(inputs);
+    // Each of two decoders takes half a MiB.
+    let run = |seed, fault| run_over(packed_passing, (&inputs, 4_500 << 10), seed, fault);
+    let healthy = run(seed, None);
+    let chunks = healthy.ahead_count;
+    assert!((1..130).contains(&chunks), "{chunks} {:?}", healthy.result);
+    sweep_passing(seed, &wanted, 7, run);
+}
+
+/// Runs without a fault, and then with one after the other, `step` operations apart.
+fn sweep_passing(
+    seed: u64,
+    wanted: &[u8],
+    step: usize,
+    run: impl Fn(u64, Option<Fault>) -> Outcome,
+) {
+    let healthy = run(seed, None);
     assert!(healthy.result.is_ok(), "{:?}", healthy.result);
     assert!(healthy.output == wanted && healthy.temp_written == 0);
-    for at in 0..healthy.operations {
+    for at in (0..healthy.operations).step_by(step) {
         let fault = Fault {
             at,
             for_good: at % 2 == 0,
             kind: FaultKind::Error(5),
         };
-        let outcome = run(
-            passing,
-            &input,
-            seed.wrapping_mul(1_000_003) + at,
-            Some(fault),
-        );
+        let outcome = run(seed.wrapping_mul(1_000_003) + at, Some(fault));
         let told = format!("{:?} {:?}", outcome.struck, outcome.result);
         match &outcome.result {
             Ok(()) => assert!(outcome.output == wanted, "wrong output: {told}"),
