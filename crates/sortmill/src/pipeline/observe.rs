@@ -10,6 +10,7 @@ use sortmill_io::sync::{Arc, Mutex, lock};
 
 use super::aggregate::{Aggregate, Computed, Owned, State};
 use super::column::{Value, corrupt};
+use super::time;
 use super::verbs::Step;
 use super::{NodeKind, Table, wrong};
 use crate::error::Result;
@@ -60,7 +61,7 @@ impl Observed {
     }
 }
 
-/// An object; a float that is no number is null there.
+/// An object; a float that is no number is null there, a time is text (RFC 3339).
 impl Serialize for Observed {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
@@ -73,6 +74,11 @@ impl Serialize for Observed {
                 Value::U64(value) => map.serialize_value(&value),
                 Value::F64(value) => map.serialize_value(&value),
                 Value::Bool(value) => map.serialize_value(&value),
+                Value::Timestamp(micros) => {
+                    let mut text = Vec::new();
+                    time::write(micros, &mut text);
+                    map.serialize_value(&String::from_utf8_lossy(&text))
+                }
             }?;
         }
         map.end()
