@@ -71,9 +71,12 @@ fn run(
     run_over(pipeline, (&inputs, 400 << 10), seed, fault)
 }
 
+/// Paths and what lies there.
+type Inputs = Arc<Vec<(&'static str, Vec<u8>)>>;
+
 fn run_over(
     pipeline: fn() -> Pipeline,
-    (inputs, memory_bytes): (&Arc<Vec<(&'static str, Vec<u8>)>>, u64),
+    (inputs, memory_bytes): (&Inputs, u64),
     seed: u64,
     fault: Option<Fault>,
 ) -> Outcome {
