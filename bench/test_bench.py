@@ -196,7 +196,7 @@ class Pipelines(unittest.TestCase):
                 for number, gnu, ours in ((1, 30.0, 10.0), (2, 90.0, 45.0), (3, 40.0, 10.0))
                 for program, wall_s in (("GNU", gnu), ("sortmill", ours))]
         text = pipeline_table.tables(rows)
-        self.assertIn("| uniq -c | 40.0 (30.0 - 90.0) | 10.0 (10.0 - 45.0) | 3.00 (2.00 - 4.00) | 2.00 |", text)
+        self.assertIn("| uniq -c | 40.0 (30.0 - 90.0) | 10.0 (10.0 - 45.0) | 3.00 (2.00 - 4.00) | 4, **no** | 2.00 |", text)
         self.assertIn("3 rounds", pipeline_table.provenance(Path("x.csv"), rows))
 
     def test_others_stand_beside_and_small_inputs_below(self):
