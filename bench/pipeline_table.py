@@ -11,7 +11,7 @@ import results
 from marked import replaced
 from results import RUNS
 from shell import GIB, ROOT, fail, say
-from table import in_cells, spread
+from table import in_cells, rounds_words, spread
 
 PAGE = ROOT / "docs" / "drop-in.md"
 BEGIN, END = "<!-- pipelines: begin -->", "<!-- pipelines: end -->"
@@ -119,12 +119,9 @@ def size_words(byte_count):
 
 def provenance(path, rows):
     row = rows[0]
-    last = {row["case"]: row["round"] for row in sorted(rows, key=lambda row: row["round"]) if row["case"] != "small"}
-    least, most = min(last.values(), default=0), max(last.values(), default=0)
     versions = dict(sorted((row["program"], row["version"]) for row in rows))
     told = ", ".join(f"{program} {number}" for program, number in versions.items())
-    rounds = f"{most}" if least == most else f"{least} to {most}"
-    over = "one round" if most == 1 else f"{rounds} rounds, median (least - most)"
+    over = rounds_words([row for row in rows if row["case"] != "small"])
     return (f"`bench/runs/{path.name}`: {over}; {told};\n{row['date']}, commit "
             f"{row['commit']}, {row['cpu']}, {row['cores']} cores, {row['memory_total_bytes'] / GIB:.1f} GiB, "
             f"Linux {row['kernel']}, {row['file_system']}")

@@ -1,6 +1,7 @@
 """Times programs on Python's pipelines, beside DuckDB and Polars or against the disk: `make bench-programs`.
 
     python3 bench/programs.py                         all cases (10 GB and less, three rounds: two hours, 40 GB of disk)
+    python3 bench/programs.py --cases distinct --rounds 1 --resume    adds to this commit's raw results
     python3 bench/programs.py --scale 0.02 --cases "word count;distinct" --rounds 1
     python3 bench/programs.py --write                 docs/measuring.md's table, from bench/runs/ alone
     python3 bench/programs.py --check                 fails where it differs
@@ -9,7 +10,8 @@ Each round runs a case with each program, one after the other, as in measure.py:
 output, all with the same memory and as many threads as there are cores. Ours is bench/our_programs.py, Python text
 included, of the package that is built into .venv. Outputs are compared: as they are, or where no order was asked for,
 in the order of their lines. Before each case the disk's rates are taken, for the floor F (floor.py). A line for each
-run goes to bench/runs/<date>-<commit>-programs.csv.
+run goes to bench/runs/<date>-<commit>-programs.csv, of other scales to large/runs. `--resume` leaves out what has its lines
+there.
 
 PageRank is the example of the Rust library, five rounds of it, and beside it that of examples/, whose output must be the same
 bytes. Both have 512 MiB at any scale. What is held against the floor is one round: the mean of the five.
@@ -93,12 +95,16 @@ def main():
 class Runs:
     def __init__(self, asked):
         self.asked, self.facts, self.rows = asked, machine_facts(asked), []
-        is_whole = asked.scale == 1 and len(asked.cases) == len(CASES)
+        is_whole = asked.scale == 1
         folder = RUNS if is_whole else REDUCED_RUNS
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{self.facts['date']}-{self.facts['commit']}-programs.csv"
-        if self.path.exists() and is_whole:
-            fail(f"{self.path.name} is there already\n\nDelete it to measure again.")
+        is_there = self.path.exists()
+        if is_there and asked.resume:
+            self.rows = programs_table.read(self.path)
+        elif is_there and is_whole:
+            fail(f"{self.path.name} is there already\n\nDelete it to measure again, or go on with --resume.")
+        self.before = {(row["case"], row["round"]) for row in self.rows}
         self.missing = {name: why_missing(name) for name in ("duckdb", "polars")}
         for name, reason in self.missing.items():
             if reason:
@@ -107,28 +113,33 @@ class Runs:
         self.versions |= {name: version(name, "__version__") for name, reason in self.missing.items() if not reason}
         self.versions[pagerank.IN_PYTHON] = self.versions[OURS]
         self.disk = open_disk(asked.folder, DISK_BYTES, DISK_SECONDS)
-        with open(self.path, "w", newline="") as file:
-            csv.DictWriter(file, COLUMNS, lineterminator="\n").writeheader()
+        if not self.rows:
+            with open(self.path, "w", newline="") as file:
+                csv.DictWriter(file, COLUMNS, lineterminator="\n").writeheader()
 
     def case(self, case):
+        rounds = [number for number in range(1, self.asked.rounds + 1) if (case.name, number) not in self.before]
+        if not rounds:
+            return
         path, byte_count = self.asked.folder / "in", int(case.bytes * self.asked.scale)
         say(f"making {gb(byte_count)} of {case.data}")
         script = DATA[case.data].format(path=path, bytes=byte_count, records=byte_count // case.record_bytes)
         command(["bash", "-c", f"set -eo pipefail; {script}"])
         os.sync()
         rates = self.disk.rates()
-        for number in range(1, self.asked.rounds + 1):
-            outputs = {}
+        for number in rounds:
+            outputs, rows = {}, []
             names = [OURS, *(name for name in case.peers if not self.missing.get(name))]
             # Who goes first has the disk as the one before left it: in turns.
             for name in names if number % 2 else names[::-1]:
                 row, outputs[name] = self.run(case, name, path)
                 row |= {"case": case.name, "program": name, "version": self.versions[name], "round": number}
                 row |= {f"{rate}_bytes_per_s": round(value) for rate, value in vars(rates).items()}
-                self.keep(row)
+                rows.append(row)
                 say(f"{case.name}, {name}: {row['wall_s']:.1f} s")
             if len({output for output in outputs.values() if output}) > 1:
                 fail(f"{case.name}: the outputs differ: {outputs}")
+            self.keep(rows)
         path.unlink()
 
     def run(self, case, name, path):
@@ -178,11 +189,12 @@ class Runs:
                 "output_records": reports[-1]["fingerprints"]["written"]["records"],
                 "temp_written_bytes": sum(report["bytes"]["temp_written"] for report in reports)}
 
-    def keep(self, row):
-        row = {name: row.get(name, self.facts.get(name)) for name in COLUMNS}
-        self.rows.append(row)
+    def keep(self, rows):
+        """Adds what belongs together, so that what was cut off is done again as a whole."""
+        rows = [{name: row.get(name, self.facts.get(name)) for name in COLUMNS} for row in rows]
+        self.rows += rows
         with open(self.path, "a", newline="") as file:
-            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
+            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(rows)
 
 
 def told(output, case):
@@ -218,6 +230,7 @@ def parse_flags():
                        help=f"some of them, with semicolons between: {'; '.join(names)}".replace("%", "%%"))
     words.add_argument("--rounds", type=int, default=3)
     words.add_argument("--scale", type=float, default=1.0, help="of bytes and memory; default 1")
+    words.add_argument("--resume", action="store_true", help="add to this commit's raw results what they lack")
     words.add_argument("--write", action="store_true", help="write docs/measuring.md's table from bench/runs/")
     words.add_argument("--check", action="store_true", help="fail where it differs from bench/runs/")
     asked = words.parse_args()

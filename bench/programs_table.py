@@ -15,7 +15,7 @@ from floor import Rates, phase_s, program_budget_s
 from marked import replaced
 from results import RUNS
 from shell import GIB, ROOT, fail, say
-from table import in_cells, spread
+from table import in_cells, rounds_words, spread
 
 PAGE = ROOT / "docs" / "measuring.md"
 BEGIN, END = "<!-- programs: begin -->", "<!-- programs: end -->"
@@ -150,6 +150,6 @@ def provenance(path, rows):
     row = rows[0]
     pairs = sorted({(row["program"], row["version"]) for row in rows})
     versions = ", ".join(f"{program} {number}" for program, number in pairs)
-    return (f"`bench/runs/{path.name}`: {max(row['round'] for row in rows)} rounds, median (least - most); {versions};\n"
+    return (f"`bench/runs/{path.name}`: {rounds_words(rows)}; {versions};\n"
             f"{row['date']}, commit {row['commit']}, {row['cpu']}, {row['cores']} cores, "
             f"{row['memory_total_bytes'] / GIB:.1f} GiB, Linux {row['kernel']}, {row['file_system']}")

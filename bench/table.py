@@ -128,6 +128,15 @@ def spread(values, digits):
     return middle if len(values) == 1 else f"{middle} ({min(values):.{digits}f} - {max(values):.{digits}f})"
 
 
+def rounds_words(rows):
+    """How many rounds the cases of `rows` have, and what is shown of them."""
+    last = {row["case"]: row["round"] for row in sorted(rows, key=lambda row: row["round"])}
+    least, most = min(last.values(), default=0), max(last.values(), default=0)
+    if most <= 1:
+        return "one round"
+    return f"{most if least == most else f'{least} to {most}'} rounds, median (least - most)"
+
+
 def in_cells(cells):
     return "| " + " | ".join(cells) + " |"
 
