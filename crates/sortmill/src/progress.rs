@@ -318,9 +318,8 @@ impl Part {
     }
 }
 
-/// At the beginning of a phase, in which one way is used alone and which tells little of the rest, what was guessed of it
-/// counts as if so much of it had been seen; then less, with the square of what is left: text whose lines begin alike takes
-/// three times what is guessed.
+/// For so much of a phase, what was guessed of it counts as if it had been seen: the beginning of a phase, in which one
+/// way is used alone, tells little of the rest.
 const TRUSTED_SHARE: f64 = 0.5;
 /// What the disk takes for a byte in the phase `sort`, of what it takes in `distribute`. Where that was measured, with
 /// the disk as the bound and output over temporary data, it was 0.76 to 0.95 (docs/progress.md); of a disk that writes
@@ -366,8 +365,7 @@ impl Snapshot {
                 None => return None,
                 Some(before) => {
                     let guess_ns = self.guess_ns(before, part.phase, needed_s);
-                    let trusted = TRUSTED_SHARE * (1.0 - done).powi(2);
-                    (wall_ns + trusted * guess_ns) / (done + trusted)
+                    (wall_ns + TRUSTED_SHARE * guess_ns) / (done + TRUSTED_SHARE)
                 }
             };
             left_ns += whole_ns * (1.0 - done);
