@@ -305,11 +305,12 @@ fn a_slow_input_disk() {
 #[test]
 fn a_slow_disk_for_everything() {
     let scratch = Scratch::new("verdict-both");
-    let Some(disk) = SlowDisk::new(&scratch, 400, &["read", "write"]) else {
+    let Some(disk) = SlowDisk::new(&scratch, 600, &["read", "write"]) else {
         return;
     };
     let input = disk.folder.join("in");
-    std::fs::write(&input, records(1_000_000)).unwrap();
+    // So many that most of them are spilled: writes are in flight for well over half of the phase.
+    std::fs::write(&input, records(1_600_000)).unwrap();
     uncache(&input);
     let line =
         format!("{LITTLE} --probe -T {{}}slow -o {{}}slow/out --report {{}}report {{}}slow/in");
