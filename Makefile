@@ -97,7 +97,7 @@ bench-pipelines: build ## time a day's pipelines with GNU's programs and with th
 	python3 bench/pipelines.py
 	python3 bench/pipelines.py --write
 
-bench-programs: build .venv/built ## time programs on pipelines with DuckDB, Polars and this one (40 GB of disk, two hours)
+bench-programs: build .venv/built ## time programs on pipelines with four others and this one (40 GB of disk, two hours)
 	$(CARGO) build --release -p sortmill --example pagerank
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
 	python3 bench/programs.py

@@ -1,4 +1,4 @@
-"""Times programs on Python's pipelines, beside DuckDB and Polars or against the disk: `make bench-programs`.
+"""Times programs on Python's pipelines, beside DuckDB, Polars, chDB and PySpark or against the disk: `make bench-programs`.
 
     python3 bench/programs.py                         all cases (10 GB and less, three rounds: two hours, 40 GB of disk)
     python3 bench/programs.py --cases distinct --rounds 1 --resume    adds to this commit's raw results
@@ -7,11 +7,11 @@
     python3 bench/programs.py --check                 fails where it differs
 
 Each round runs a case with each program, one after the other, as in measure.py: from a cold page cache to a synced
-output, all with the same memory and as many threads as there are cores. Ours is bench/our_programs.py, Python text
-included, of the package that is built into .venv. Outputs are compared: as they are, or where no order was asked for,
-in the order of their lines. Before each case the disk's rates are taken, for the floor F (floor.py). A line for each
-run goes to bench/runs/<date>-<commit>-programs.csv, of other scales to large/runs. `--resume` leaves out what has its lines
-there.
+output, all with the same memory and as many threads as there are cores; the programs' own files are warm. Ours is
+bench/our_programs.py, Python text included, of the package that is built into .venv. Outputs are compared: as they are,
+or where no order was asked for, in the order of their lines. Before each case the disk's rates are taken, for the floor F
+(floor.py). A line for each run goes to bench/runs/<date>-<commit>-programs.csv, of other scales to large/runs. `--resume`
+leaves out what has its lines there.
 
 PageRank is the example of the Rust library, five rounds of it, and beside it that of examples/, whose output must be the same
 bytes. Both have 512 MiB at any scale. What is held against the floor is one round: the mean of the five.
@@ -30,7 +30,7 @@ from pathlib import Path
 import pagerank
 import programs_table
 from compare import alone_in
-from contestants import VENV_PYTHON, why_missing
+from contestants import VENV_PYTHON, pinned, warm_program, why_missing
 from disk import open_disk
 from machine import machine_facts
 from measure import drop_caches, measure, warm_memory
@@ -65,7 +65,7 @@ class Case:
 
 
 CASES = [
-    Case("word count", "text", "word-count", 2 * 10**9, 2 * GIB, ("duckdb", "polars"), is_ordered=True),
+    Case("word count", "text", "word-count", 2 * 10**9, 2 * GIB, ("duckdb", "polars", "chdb", "pyspark"), is_ordered=True),
     Case("5-grams", "text", "5-grams", 10**9, GIB // 2),
     Case("sessions", "clicks", "sessions", 10**10, 2 * GIB),
     Case("shuffle", "records", "shuffle", 10**10, 2 * GIB, ("duckdb",)),
@@ -75,6 +75,7 @@ CASES = [
          is_ordered=True, record_bytes=pagerank.VERTEX_BYTES),
     Case("group counts, 30 % hot", "hot edges", "group-counts", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
 ]
+PEERS = ("duckdb", "polars", "chdb", "pyspark")
 DISK_BYTES = 2 * GIB
 DISK_SECONDS = 4
 
@@ -105,12 +106,12 @@ class Runs:
         elif is_there and is_whole:
             fail(f"{self.path.name} is there already\n\nDelete it to measure again, or go on with --resume.")
         self.before = {(row["case"], row["round"]) for row in self.rows}
-        self.missing = {name: why_missing(name) for name in ("duckdb", "polars")}
+        self.missing = {name: why_missing(name) for name in PEERS}
         for name, reason in self.missing.items():
             if reason:
                 say(f"without {name}: {reason}")
         self.versions = {OURS: version("sortmill", "__version__")}
-        self.versions |= {name: version(name, "__version__") for name, reason in self.missing.items() if not reason}
+        self.versions |= {name: pinned(name).split("==")[1] for name, reason in self.missing.items() if not reason}
         self.versions[pagerank.IN_PYTHON] = self.versions[OURS]
         self.disk = open_disk(asked.folder, DISK_BYTES, DISK_SECONDS)
         if not self.rows:
@@ -150,6 +151,7 @@ class Runs:
         output, temp, log = asked.folder / "out", asked.folder / "temp", asked.folder / "log"
         temp.mkdir()
         drop_caches()
+        self.warm(name)
         warm_memory(memory + GIB)
         if is_rank:
             words = pagerank.words(name, path, output, temp)
@@ -173,6 +175,14 @@ class Runs:
             left.unlink(missing_ok=True)
         shutil.rmtree(temp)
         return row, made
+
+    @staticmethod
+    def warm(name):
+        """The data are read cold, the programs are not."""
+        if name in PEERS:
+            warm_program(name)
+        else:
+            version("sortmill", "__version__")
 
     @staticmethod
     def peer(case, name):
