@@ -212,6 +212,8 @@ pub struct Records {
     bytes_max: usize,
     records_max: usize,
     bytes: Vec<u8>,
+    /// From so many bytes on they had better be taken.
+    bytes_full: usize,
     /// Where they end, unless all have one size.
     offsets: Vec<u32>,
     every: Option<usize>,
@@ -249,8 +251,10 @@ impl Records {
             Format::Fixed(bytes) => Some(bytes as usize),
             _ => None,
         };
+        let most = every.map_or(usize::MAX, |bytes| bytes.saturating_mul(records_max));
         Self {
             origin: Origin::default(),
+            bytes_full: most.min(bytes_max / 2 + 1),
             every,
             order,
             bytes_max,
@@ -411,9 +415,10 @@ impl Records {
 
     /// Whether there is so much that it should be taken before more comes, or nothing more is wanted.
     #[must_use]
+    #[inline]
     pub fn is_full(&self) -> bool {
-        let records = self.len();
-        self.bytes.len() > self.bytes_max / 2 || records >= self.records_max || self.fault.is_some()
+        let are_many = self.every.is_none() && self.len() >= self.records_max;
+        self.bytes.len() >= self.bytes_full || are_many || self.fault.is_some()
     }
 
     /// The function is done with `record`, and the next one lies behind it.

@@ -57,14 +57,40 @@ fn counting(delimiter: u8) -> MapFn {
     Arc::new(move |state_bytes| {
         let mut counts = Counts::new(usize::try_from(state_bytes).unwrap_or(usize::MAX));
         Box::new(move |line, made| match line {
-            Some(line) => counts.add(line.strip_suffix(&[delimiter]).unwrap_or(line), made),
+            Some(line) => {
+                let line = line.strip_suffix(&[delimiter]).unwrap_or(line);
+                counts.add(xxh3_64(line), line, made);
+            }
             None => counts.hand_on(made),
         })
     })
 }
 
-/// What one worker counts.
-struct Counts {
+/// Takes what was counted.
+pub trait Out {
+    /// A key, and how often it came.
+    fn put(&mut self, key: &[u8], count: u64);
+    /// Whether it had better be given no more.
+    fn is_full(&self) -> bool;
+}
+
+/// Pairs of lines and how often they came.
+impl Out for Records {
+    fn put(&mut self, line: &[u8], count: u64) {
+        let bytes = match count {
+            1 => 0,
+            _ => (u64::BITS - count.leading_zeros()).div_ceil(8) as usize,
+        };
+        self.push_pair(line, &count.to_le_bytes()[..bytes]);
+    }
+
+    fn is_full(&self) -> bool {
+        Self::is_full(self)
+    }
+}
+
+/// What one worker counts: lines, or other keys.
+pub struct Counts {
     bytes: usize,
     /// Mapped when it is known how long lines are; nothing, where memory is too little for any.
     kept: Option<Kept>,
@@ -84,7 +110,8 @@ struct Waiting {
 
 impl Counts {
     /// Nothing, in at most `bytes` bytes.
-    fn new(bytes: usize) -> Self {
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
         Self {
             bytes: bytes.saturating_sub(WAITING_BYTES + LINE_BYTES_MAX),
             kept: None,
@@ -94,19 +121,15 @@ impl Counts {
         }
     }
 
-    /// Takes a line without its end.
-    fn add(&mut self, line: &[u8], made: &mut Records) {
+    /// Takes a line without its end, or another key, and its hash.
+    pub fn add(&mut self, hash: u64, line: &[u8], made: &mut impl Out) {
         if self.handed_on.is_some() {
             // First, as there may be no room for it behind the others.
-            pass(line, made);
+            made.put(line, 1);
             return self.hand_on(made);
         }
-        if line.len() > LINE_BYTES_MAX || self.bytes == 0 {
-            return pass(line, made);
-        }
-        let hash = xxh3_64(line);
-        if !self.worth.wants(hash) {
-            return pass(line, made);
+        if line.len() > LINE_BYTES_MAX || self.bytes == 0 || !self.worth.wants(hash) {
+            return made.put(line, 1);
         }
         if let Some(kept) = &self.kept {
             kept.fetch_slot(hash);
@@ -119,15 +142,35 @@ impl Counts {
         }
     }
 
-    /// Counts the lines that wait.
-    fn count_waiting(&mut self, made: &mut Records) {
-        let Waiting { bytes, lines } = &mut self.waiting;
-        if self.kept.is_none() && !lines.is_empty() {
-            self.kept = Kept::new(self.bytes, bytes.len() / lines.len());
+    /// Takes a key that came `count` times already.
+    pub fn add_many(&mut self, hash: u64, key: &[u8], count: u64, made: &mut impl Out) {
+        self.begin(key.len());
+        let Some(kept) = self.kept.as_mut().filter(|_| key.len() <= LINE_BYTES_MAX) else {
+            return made.put(key, count);
+        };
+        match kept.find(hash, key, count) {
+            Found::There(at) => kept.set_number(at, kept.number(at) + count),
+            Found::Begun => {}
+            Found::NoRoom => made.put(key, count),
+        }
+    }
+
+    /// Maps its memory, for keys of so many bytes.
+    fn begin(&mut self, key_bytes: usize) {
+        if self.kept.is_none() && self.bytes > 0 {
+            self.kept = Kept::new(self.bytes, key_bytes);
             if self.kept.is_none() {
                 self.bytes = 0;
             }
         }
+    }
+
+    /// Counts the lines that wait.
+    fn count_waiting(&mut self, made: &mut impl Out) {
+        if !self.waiting.lines.is_empty() {
+            self.begin(self.waiting.bytes.len() / self.waiting.lines.len());
+        }
+        let Waiting { bytes, lines } = &mut self.waiting;
         if let Some(kept) = &self.kept {
             lines.iter().for_each(|&(hash, _)| kept.fetch_entry(hash));
         }
@@ -136,14 +179,14 @@ impl Counts {
             let line = &bytes[from..end];
             from = end;
             let Some(kept) = &mut self.kept else {
-                pass(line, made);
+                made.put(line, 1);
                 continue;
             };
             let found = kept.find(hash, line, 1);
             match found {
                 Found::There(at) => kept.set_number(at, kept.number(at) + 1),
                 Found::Begun => {}
-                Found::NoRoom => pass(line, made),
+                Found::NoRoom => made.put(line, 1),
             }
             if self.worth.note(hash, &found, kept) {
                 self.handed_on = Some(0);
@@ -153,7 +196,7 @@ impl Counts {
     }
 
     /// Hands on entries until `made` is full or nothing is kept any more.
-    fn hand_on(&mut self, made: &mut Records) {
+    pub fn hand_on(&mut self, made: &mut impl Out) {
         self.count_waiting(made);
         let Some(kept) = &mut self.kept else {
             return;
@@ -164,20 +207,12 @@ impl Counts {
                 self.handed_on = Some(at);
                 return;
             }
-            let bytes = match count {
-                1 => 0,
-                _ => (u64::BITS - count.leading_zeros()).div_ceil(8) as usize,
-            };
-            made.push_pair(line, &count.to_le_bytes()[..bytes]);
+            made.put(line, count);
             at = end;
         }
         kept.clear();
         self.handed_on = None;
     }
-}
-
-fn pass(line: &[u8], made: &mut Records) {
-    made.push_pair(line, &[]);
 }
 
 /// The line of a pair, and how often it came. `None` is no such pair.
@@ -220,7 +255,7 @@ mod tests {
             is_empty
         };
         for line in lines {
-            counts.add(&line, &mut made);
+            counts.add(xxh3_64(&line), &line, &mut made);
             *wanted.entry(line).or_insert(0) += 1;
             if made.is_full() {
                 take(&mut made);

@@ -543,6 +543,9 @@ struct Reading {
     receiver_count: usize,
 }
 
+/// Of a job that reduces, what keeps state has no part in so much of the memory.
+const REDUCED_BYTES_MIN: u64 = 32 << 20;
+
 impl Reading {
     fn new(job: &Job, inputs: &Inputs, cores: usize, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
@@ -589,9 +592,14 @@ impl Reading {
         let mut map_state_bytes = 0;
         if job.map.is_some() && job.map_keeps_state {
             map_state_bytes = limit / 8 / workers;
+            // If not in pieces, all of it may be handed on at once.
+            let at_once = mapped_bytes_max as u64 / 4;
             if !job.map_ends_in_pieces {
-                // All of it may be handed on at once.
-                map_state_bytes = map_state_bytes.min(mapped_bytes_max as u64 / 4);
+                map_state_bytes = map_state_bytes.min(at_once);
+            } else if job.reduce.is_some() {
+                // A reducer, and what it makes, need memory that lines alone do not: only what is beyond so much is given away.
+                let beyond = limit.saturating_sub(REDUCED_BYTES_MIN) / 8 / workers;
+                map_state_bytes = map_state_bytes.min(at_once.max(beyond));
             }
             budget.hold("state of the map function", workers * map_state_bytes)?;
         }
@@ -658,7 +666,7 @@ impl Sorting {
         let takes_parts = order.key_from().is_some() && !job.wants_whole_records();
         let share = if takes_parts { limit / 2 } else { limit / 64 };
         // Lines that are counted become pairs as long as they are.
-        let mapped = match job.map_ends_in_pieces {
+        let mapped = match job.map_ends_in_pieces && job.reduce.is_none() {
             true => (reading.mapped_bytes_max / 2).saturating_sub(KV_HEADER_BYTES),
             false => usize::MAX,
         };

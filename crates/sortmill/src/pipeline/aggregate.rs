@@ -199,6 +199,11 @@ impl Computed {
         }
     }
 
+    /// Whether it is how many records there are.
+    pub fn is_count(&self) -> bool {
+        self.kind == Kind::Count
+    }
+
     /// The column whose values it takes as they come in order.
     pub fn ordered_by(&self) -> Option<usize> {
         let is_ordered = matches!(self.kind, Kind::CountDistinct | Kind::Quantile(_));
@@ -654,6 +659,15 @@ impl Computed {
         match self.kind {
             Kind::Count => 1,
             _ => bits(&record[self.at]),
+        }
+    }
+
+    /// What comes out of all records that a word is of.
+    #[inline]
+    pub fn of_word(&self, word: u64) -> Value<'static> {
+        match self.kind {
+            Kind::Count => Value::U64(word),
+            _ => self.of_bits(word),
         }
     }
 

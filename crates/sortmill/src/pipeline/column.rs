@@ -58,9 +58,12 @@ impl Type {
     /// # Errors
     /// [`ErrorKind::Input`] when it is none of this type.
     pub fn parse(self, text: &[u8]) -> Result<Value<'_>> {
+        if self.is_bytes() {
+            return Ok(Value::Bytes(text));
+        }
         let word = std::str::from_utf8(text).unwrap_or_default().trim_ascii();
         let value = match self {
-            Self::Binary | Self::String => return Ok(Value::Bytes(text)),
+            Self::Binary | Self::String => unreachable!("they are as they are"),
             Self::I64 => word.parse().ok().map(Value::I64),
             Self::U64 => word.parse().ok().map(Value::U64),
             Self::F64 => word.parse().ok().map(Value::F64),
@@ -294,10 +297,17 @@ pub(super) fn take<'a>(from: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 /// Calls `with` with `count` values that `get` tells by their numbers: without an allocation, unless they are many.
 pub(super) fn row<'a, T>(
     count: usize,
-    get: impl FnMut(usize) -> Result<Value<'a>>,
+    mut get: impl FnMut(usize) -> Result<Value<'a>>,
     with: impl FnOnce(&[Value<'a>]) -> Result<T>,
 ) -> Result<T> {
     const FEW: usize = 16;
+    // Most records are of few columns, and to make room for many takes longer than to fill it.
+    match count {
+        1 => return with(&[get(0)?]),
+        2 => return with(&[get(0)?, get(1)?]),
+        3 => return with(&[get(0)?, get(1)?, get(2)?]),
+        _ => {}
+    }
     let values = (0..count).map(get);
     if count > FEW {
         return with(&values.collect::<Result<Vec<_>>>()?);

@@ -7,6 +7,7 @@
 use super::aggregate::{Beside, Computed, State};
 use super::column::Value;
 use super::mix::group_hash;
+use crate::stage::kernel::prefetch_words;
 
 /// Takes a key and a value.
 pub type PairSink<'s> = &'s mut dyn FnMut(&[u8], &[u8]);
@@ -18,37 +19,31 @@ pub const WORTH: u64 = 2;
 /// It stands aside for as many times the records that showed that.
 pub const ASIDE: u64 = 16;
 
-/// An entry is a row of words: hash, where its key is, the key's first bytes, and the states of its aggregates. A key of
-/// up to so many bytes lies there, a longer one among the long keys.
-const SHORT_BYTES: usize = 16;
-const HASH: usize = 0;
-/// Bytes of the key in the lower half, and in the upper where it begins among the long keys.
-const KEY: usize = 1;
-const SHORT: std::ops::Range<usize> = 2..4;
-const STATES: usize = 4;
-
-/// Where an entry is found: its number and one more, 0 where there is none, and the upper half of its hash, so that most
-/// others are passed by without a look at them.
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    number: u32,
-    tag: u32,
-}
+/// A group is a row of words: its key's length and where it lies, the key's first bytes, and the states of its aggregates. A key
+/// of up to so many bytes lies in its row, a longer one among the long keys.
+pub const SHORT_BYTES: usize = 16;
+/// One more than the bytes of the key in the lower half, 0 where no group is, and in the upper where it begins among the long keys.
+const KEY: usize = 0;
+const SHORT: std::ops::Range<usize> = 1..3;
+const STATES: usize = 3;
+/// Places of an empty table, a power of two.
+const PLACES_MIN: usize = 16;
 
 /// Groups that came lately.
 pub struct Table {
     aggregates: Vec<Computed>,
-    /// A power of two of them, at most half taken.
-    slots: Vec<Slot>,
-    /// Entries, of `stride` words each.
-    entries: Vec<u64>,
+    /// A power of two of places, each a row of `stride` words, at most five of eight taken. Where a group's key says that it belongs,
+    /// or in the next place that is free: so one look into memory finds most.
+    rows: Vec<u64>,
     stride: usize,
-    entry_count: usize,
+    places: usize,
+    group_count: usize,
     keys: Vec<u8>,
     beside: Beside,
     /// One group alone, of a record that passes by.
     single: Vec<State>,
-    bytes: usize,
+    /// Of one group's states, beside words and keys.
+    beside_bytes: usize,
     bytes_max: usize,
     /// Records since it was empty.
     records: u64,
@@ -93,22 +88,46 @@ fn unshort([first, second]: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES
     &bytes[..count]
 }
 
+/// A key that is looked for.
+pub struct Short {
+    hash: u64,
+    words: [u64; 2],
+    length: usize,
+}
+
+impl Short {
+    /// The key.
+    pub fn key<'k>(&self, bytes: &'k mut [u8; SHORT_BYTES]) -> &'k [u8] {
+        unshort(self.words, self.length, bytes)
+    }
+}
+
+/// By which a short key finds its place. Not the group's hash: nobody else knows it, and it needs few steps and no branches.
+#[inline]
+fn place_hash(length: usize, [first, second]: [u64; 2]) -> u64 {
+    const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+    let mut hash = (first ^ (length as u64) << 56).wrapping_mul(FACTORS[0]);
+    hash = (hash ^ hash >> 32 ^ second).wrapping_mul(FACTORS[1]);
+    hash ^ hash >> 32
+}
+
 impl Table {
     /// An empty one of at most `bytes_max` bytes, in which nothing is kept if not all `aggregates` can be.
     #[must_use]
     pub fn new(aggregates: &[Computed], bytes_max: u64) -> Self {
         let combines = aggregates.iter().all(Computed::combines);
         let words: usize = aggregates.iter().map(Computed::word_count).sum();
+        let stride = STATES + words;
         Self {
             aggregates: aggregates.to_vec(),
-            slots: vec![Slot::default(); 16],
-            entries: Vec::new(),
-            stride: STATES + words,
-            entry_count: 0,
+            rows: vec![0; PLACES_MIN * stride],
+            stride,
+            places: PLACES_MIN,
+            group_count: 0,
             keys: Vec::new(),
             beside: Beside::default(),
             single: Vec::new(),
-            bytes: 0,
+            beside_bytes: aggregates.iter().map(Computed::beside_bytes).sum(),
             bytes_max: usize::try_from(bytes_max)
                 .unwrap_or(usize::MAX)
                 .min(1 << 30),
@@ -120,120 +139,179 @@ impl Table {
     }
 
     /// Takes a record of the group `key`.
+    #[inline]
     pub fn add(&mut self, key: &[u8], record: &[Value<'_>], pairs: PairSink<'_>) {
-        let hash = group_hash(key);
         if self.aside > 0 {
             self.aside = self.aside.saturating_sub(u64::from(self.aside != u64::MAX));
-            self.pass(hash, key, record, pairs);
-            return;
+            self.pass(key, record, pairs);
+        } else if !self.keep(key, record) {
+            self.end(pairs);
+            self.pass(key, record, pairs);
         }
+    }
+
+    /// Takes a record of the group `key`, unless that is a new one and there is no room for it: then it answers `false`.
+    #[inline]
+    pub fn keep(&mut self, key: &[u8], record: &[Value<'_>]) -> bool {
         self.records += 1;
-        let (slot, number) = self.find(hash, key);
-        let Some(number) = number else {
-            if !self.begin((hash, key), slot, record) {
-                self.end(pairs);
-                self.pass(hash, key, record, pairs);
-            }
-            return;
-        };
-        let from = number * self.stride + STATES;
-        let mut words = &mut self.entries[from..from + self.stride - STATES];
+        let short = short(key);
+        let from = self.find(key, short);
+        if self.rows[from + KEY] == 0 {
+            return self.begin(key, short, from, record);
+        }
+        let mut words = &mut self.rows[from + STATES..from + self.stride];
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at_mut(aggregate.word_count());
             aggregate.add_words(state, &mut self.beside, record);
             words = rest;
         }
+        true
     }
 
-    /// The slot of a group and its number, or the empty slot where it belongs.
-    fn find(&self, hash: u64, key: &[u8]) -> (usize, Option<usize>) {
-        let mask = self.slots.len() - 1;
-        let [first, second] = short(key);
-        let mut slot = hash as usize & mask;
+    /// Hands on all groups, each with the words of its states: the table is empty afterwards.
+    pub fn take(&mut self, mut see: impl FnMut(&[u8], &[u64])) {
+        let taken = |row: &&[u64]| row[KEY] != 0;
+        for row in self.rows.chunks_exact(self.stride).filter(taken) {
+            let mut bytes = [0; SHORT_BYTES];
+            see(self.key_of(row, &mut bytes), &row[STATES..]);
+        }
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        self.rows.fill(0);
+        self.group_count = 0;
+        self.keys.clear();
+        self.beside.clear();
+        self.records = 0;
+    }
+
+    /// What [`Table::count`] finds a key by, of which the cache is to have the row; nothing of a key that lies elsewhere.
+    #[inline]
+    pub fn fetch(&self, key: &[u8]) -> Option<Short> {
+        if key.len() > SHORT_BYTES {
+            return None;
+        }
+        let words = short(key);
+        let hash = place_hash(key.len(), words);
+        let from = (hash as usize & (self.places - 1)) * self.stride;
+        prefetch_words(&self.rows, from, self.stride);
+        Some(Short {
+            hash,
+            words,
+            length: key.len(),
+        })
+    }
+
+    /// Takes a record of a group that is only counted or told apart, unless that is a new one and there is no room for it: then
+    /// it answers `false`.
+    #[inline]
+    pub fn count(&mut self, short: &Short) -> bool {
+        let from = self.find_hashed(short.hash, short.words, short.length, |_| true);
+        if self.rows[from + KEY] == 0 {
+            let mut bytes = [0; SHORT_BYTES];
+            return self.begin(short.key(&mut bytes), short.words, from, &[]);
+        }
+        self.records += 1;
+        if self.stride > STATES {
+            self.rows[from + STATES] += 1;
+        }
+        true
+    }
+
+    /// Where the row of a group begins, or that of the empty place where it belongs.
+    #[inline]
+    fn find(&self, key: &[u8], short: [u64; 2]) -> usize {
+        let hash = match key.len() > SHORT_BYTES {
+            true => group_hash(key),
+            false => place_hash(key.len(), short),
+        };
+        self.find_hashed(hash, short, key.len(), |row| {
+            key.len() <= SHORT_BYTES || self.long_key(row) == key
+        })
+    }
+
+    #[inline]
+    fn find_hashed(
+        &self,
+        hash: u64,
+        short: [u64; 2],
+        length: usize,
+        is_rest: impl Fn(&[u64]) -> bool,
+    ) -> usize {
+        let mask = self.places - 1;
+        let mut place = hash as usize & mask;
         loop {
-            let Slot { number, tag } = self.slots[slot];
-            if number == 0 {
-                return (slot, None);
+            let from = place * self.stride;
+            let row = &self.rows[from..from + STATES];
+            let is_like = row[SHORT] == short && row[KEY] as u32 as usize == length + 1;
+            if is_like && is_rest(row) || row[KEY] == 0 {
+                return from;
             }
-            if tag == (hash >> 32) as u32 {
-                let number = number as usize - 1;
-                let entry = &self.entries[number * self.stride..][..STATES];
-                let is_like = entry[HASH] == hash && entry[SHORT] == [first, second];
-                if is_like && entry[KEY] as u32 as usize == key.len() && self.is_rest(entry, key) {
-                    return (slot, Some(number));
-                }
-            }
-            slot = (slot + 1) & mask;
+            place = (place + 1) & mask;
         }
     }
 
-    /// Whether a key that begins like that of an entry, and is as long, is the same.
-    fn is_rest(&self, entry: &[u64], key: &[u8]) -> bool {
-        key.len() <= SHORT_BYTES || self.key_of(entry) == key
+    /// The key of a row, of a long one.
+    fn long_key(&self, row: &[u64]) -> &[u8] {
+        let from = (row[KEY] >> 32) as usize;
+        &self.keys[from..from + row[KEY] as u32 as usize - 1]
     }
 
-    /// The key of an entry, of a long one.
-    fn key_of(&self, entry: &[u64]) -> &[u8] {
-        let from = (entry[KEY] >> 32) as usize;
-        &self.keys[from..from + entry[KEY] as u32 as usize]
+    /// The key of a row.
+    fn key_of<'k>(&'k self, row: &[u64], bytes: &'k mut [u8; SHORT_BYTES]) -> &'k [u8] {
+        match row[KEY] as u32 as usize - 1 {
+            long if long > SHORT_BYTES => self.long_key(row),
+            length => unshort([row[SHORT.start], row[SHORT.start + 1]], length, bytes),
+        }
     }
 
-    /// Begins a group in an empty slot. `false` if there is no room for it.
-    fn begin(&mut self, (hash, key): (u64, &[u8]), slot: usize, record: &[Value<'_>]) -> bool {
-        let long = if key.len() > SHORT_BYTES {
-            key.len()
-        } else {
-            0
-        };
-        let beside: usize = self.aggregates.iter().map(Computed::beside_bytes).sum();
-        let each = self.stride * size_of::<u64>() + 2 * size_of::<Slot>();
-        // What grows is doubled, and for a moment there twice.
-        let bytes = 2 * (each + long + beside);
-        if self.bytes + bytes > self.bytes_max {
+    /// Begins a group in the empty place whose row begins at `from`. `false` if there is no room for it.
+    fn begin(&mut self, key: &[u8], short: [u64; 2], from: usize, record: &[Value<'_>]) -> bool {
+        let long: &[u8] = if key.len() > SHORT_BYTES { key } else { &[] };
+        // The rows, and what grows beside them: that is doubled, and for a moment there twice.
+        let beside = self.keys.len() + long.len() + (self.group_count + 1) * self.beside_bytes;
+        let is_full = 8 * (self.group_count + 1) > 5 * self.places;
+        let rows = size_of::<u64>() * self.rows.len() * if is_full { 3 } else { 1 };
+        if rows + 3 * beside > self.bytes_max {
             return false;
         }
-        self.bytes += bytes;
-        let from = self.keys.len() as u64;
-        if long > 0 {
-            self.keys.extend_from_slice(key);
-        }
-        let at = self.entries.len();
-        self.entries.extend([hash, from << 32 | key.len() as u64]);
-        self.entries.extend(short(key));
-        self.entries.resize(at + self.stride, 0);
-        let mut words = &mut self.entries[at + STATES..];
+        let from = match is_full {
+            true => {
+                self.grow();
+                self.find(key, short)
+            }
+            false => from,
+        };
+        let row = &mut self.rows[from..from + self.stride];
+        row[KEY] = (self.keys.len() as u64) << 32 | (key.len() as u64 + 1);
+        row[SHORT].copy_from_slice(&short);
+        self.keys.extend_from_slice(long);
+        let mut words = &mut row[STATES..];
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at_mut(aggregate.word_count());
             aggregate.begin_words(state, &mut self.beside, record);
             words = rest;
         }
-        self.entry_count += 1;
-        self.slots[slot] = Slot {
-            number: self.entry_count as u32,
-            tag: (hash >> 32) as u32,
-        };
-        if 2 * self.entry_count > self.slots.len() {
-            self.grow();
-        }
+        self.group_count += 1;
         true
     }
 
+    /// Doubles the places.
     fn grow(&mut self) {
-        let count = 2 * self.slots.len();
-        self.slots.clear();
-        self.slots.resize(count, Slot::default());
-        for (number, entry) in (1u32..).zip(self.entries.chunks_exact(self.stride)) {
-            let mut slot = entry[HASH] as usize & (count - 1);
-            while self.slots[slot].number != 0 {
-                slot = (slot + 1) & (count - 1);
-            }
-            let tag = (entry[HASH] >> 32) as u32;
-            self.slots[slot] = Slot { number, tag };
+        self.places *= 2;
+        let stride = self.stride;
+        let rows = std::mem::replace(&mut self.rows, vec![0; self.places * stride]);
+        for row in rows.chunks_exact(stride).filter(|row| row[KEY] != 0) {
+            let mut bytes = [0; SHORT_BYTES];
+            let key = self.key_of(row, &mut bytes);
+            let from = self.find(key, [row[SHORT.start], row[SHORT.start + 1]]);
+            self.rows[from..from + stride].copy_from_slice(row);
         }
     }
 
     /// Hands on a record as a group of its own.
-    fn pass(&mut self, hash: u64, key: &[u8], record: &[Value<'_>], pairs: PairSink<'_>) {
+    fn pass(&mut self, key: &[u8], record: &[Value<'_>], pairs: PairSink<'_>) {
         self.single.clear();
         self.single
             .extend(self.aggregates.iter().map(Computed::begin));
@@ -242,7 +320,7 @@ impl Table {
             aggregate.add(state, record);
             aggregate.write(state, &mut self.value);
         }
-        hashed(hash, key, &mut self.key);
+        hashed(group_hash(key), key, &mut self.key);
         pairs(&self.key, &self.value);
     }
 
@@ -252,15 +330,13 @@ impl Table {
             std::mem::take(&mut self.key),
             std::mem::take(&mut self.value),
         );
-        for entry in self.entries.chunks_exact(self.stride) {
+        let taken = |row: &&[u64]| row[KEY] != 0;
+        for row in self.rows.chunks_exact(self.stride).filter(taken) {
             let mut bytes = [0; SHORT_BYTES];
-            let key = match entry[KEY] as u32 as usize {
-                long if long > SHORT_BYTES => self.key_of(entry),
-                length => unshort([entry[2], entry[3]], length, &mut bytes),
-            };
-            hashed(entry[HASH], key, &mut whole);
+            let key = self.key_of(row, &mut bytes);
+            hashed(group_hash(key), key, &mut whole);
             value.clear();
-            let mut words = &entry[STATES..];
+            let mut words = &row[STATES..];
             for aggregate in &self.aggregates {
                 let (state, rest) = words.split_at(aggregate.word_count());
                 aggregate.write_words(state, &self.beside, &mut value);
@@ -269,16 +345,10 @@ impl Table {
             pairs(&whole, &value);
         }
         (self.key, self.value) = (whole, value);
-        if self.records < WORTH * self.entry_count as u64 {
+        if self.records < WORTH * self.group_count as u64 {
             self.aside = ASIDE * self.records;
         }
-        self.slots.fill(Slot::default());
-        self.entries.clear();
-        self.entry_count = 0;
-        self.keys.clear();
-        self.beside.clear();
-        self.bytes = 0;
-        self.records = 0;
+        self.clear();
     }
 }
 
@@ -316,7 +386,7 @@ mod tests {
         for key in keys {
             *wanted.entry(key.to_be_bytes().to_vec()).or_insert(0) += 1;
             table.add(&key.to_be_bytes(), &[Value::U64(key)], &mut take);
-            assert!(table.bytes as u64 <= bytes_max);
+            assert!(8 * table.rows.len() as u64 <= bytes_max.max(1024));
         }
         table.end(&mut take);
         table.end(&mut |_, _| panic!("it was empty"));
@@ -370,6 +440,6 @@ mod tests {
         for _ in 0..10_000 {
             table.add(&[0; 8], &[Value::U64(0)], &mut |_, _| {});
         }
-        assert!(table.aside == 0 && table.entry_count == 1);
+        assert!(table.aside == 0 && table.group_count == 1);
     }
 }

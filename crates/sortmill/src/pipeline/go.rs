@@ -293,6 +293,7 @@ impl Pipeline {
             job.map_around.clone_from(&settings.around);
             job.map_makes_pairs = true;
             job.map_keeps_state = phase.shuffle.combines();
+            job.map_ends_in_pieces = phase.shuffle.ends_in_pieces();
             let takes_batches = |step: &&Step| matches!(step, Step::Batches(_));
             let batching = phase.before.iter().filter(takes_batches).count();
             job.map_gathers_bytes = batching as u64 * HELD_BYTES;
@@ -459,7 +460,7 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
         let mut steps = Steps::new(&before);
-        let mut feed = Feed::new(&shuffle, state_bytes);
+        let mut feed = Feed::of_mapper(&shuffle, state_bytes);
         let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
             let at = made.at();
@@ -497,7 +498,7 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 None => steps.pause(pause, going, &mut sink),
             };
             if record.is_none() && pause == Pause::End && done.is_ok() && !steps.is_held() {
-                feed.end(&mut pairs);
+                feed.end_some(&mut pairs, &|| is_full.get());
             }
             if steps.is_held() {
                 made.hold_back();

@@ -47,6 +47,7 @@ mod runner;
 mod shuffle;
 mod sketch;
 mod steps;
+mod tallies;
 mod time;
 mod to;
 mod unpivot;

@@ -30,8 +30,9 @@ use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
 use super::mix::group_hash;
+use super::tallies::Tallies;
 use super::verbs::Sink;
-use super::words::{Narrow, Words};
+use super::words::{Narrow, Open, Words};
 use crate::error::Result;
 use crate::order::KV_HEADER_BYTES;
 
@@ -227,6 +228,18 @@ impl Shuffle {
         matches!(self.how, How::Keep | How::Sort | How::Random(_))
     }
 
+    /// Whether its feed in a mapper hands on what it keeps in pieces, and so may keep much: of groups that are only counted or told
+    /// apart.
+    pub fn ends_in_pieces(&self) -> bool {
+        let is_tally = |one: &Computed| one.is_count();
+        match &self.how {
+            How::Group(aggregates) => {
+                aggregates.len() <= 1 && aggregates.iter().all(is_tally) && self.narrow.is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether its feed keeps records between others.
     pub fn combines(&self) -> bool {
         match &self.how {
@@ -244,6 +257,8 @@ pub(super) struct Feed {
     whole: Vec<u8>,
     value: Vec<u8>,
     table: Option<Table>,
+    /// In its place, those of groups that are only counted or told apart.
+    tallies: Option<Tallies>,
     /// How many values groups have that came lately.
     counts: Option<Table>,
     words: Option<Words>,
@@ -254,10 +269,12 @@ pub(super) struct Feed {
     least: BinaryHeap<(Vec<u8>, Vec<u8>)>,
     least_bytes: u64,
     state_bytes: u64,
+    /// The column whose bytes are the key of the table as they are.
+    is_value: Option<usize>,
 }
 
 impl Feed {
-    /// One that keeps at most `state_bytes` bytes of records.
+    /// One that keeps at most `state_bytes` bytes of records, and hands them on all at once.
     pub fn new(shuffle: &Arc<Shuffle>, state_bytes: u64) -> Self {
         let words = shuffle.narrow.as_ref();
         let words = words.map(|narrow| Words::new(narrow, state_bytes));
@@ -275,6 +292,7 @@ impl Feed {
             whole: Vec::new(),
             value: Vec::new(),
             table,
+            tallies: None,
             counts,
             words,
             place: None,
@@ -282,6 +300,18 @@ impl Feed {
             least: BinaryHeap::new(),
             least_bytes: 0,
             state_bytes,
+            is_value: key::is_value(&shuffle.key).filter(|_| !shuffle.is_sorted),
+        }
+    }
+
+    /// One that hands on what it kept in pieces, if the shuffle allows that ([`Shuffle::ends_in_pieces`]).
+    pub fn of_mapper(shuffle: &Arc<Shuffle>, state_bytes: u64) -> Self {
+        match &shuffle.how {
+            How::Group(aggregates) if shuffle.ends_in_pieces() => Self {
+                tallies: Some(Tallies::new(aggregates, !shuffle.is_sorted, state_bytes)),
+                ..Self::new(shuffle, 0)
+            },
+            _ => Self::new(shuffle, state_bytes),
         }
     }
 
@@ -298,11 +328,25 @@ impl Feed {
     }
 
     /// Takes a record.
+    #[inline]
     pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
-        if let Some(words) = &mut self.words {
-            return words.add(record, pairs);
+        match (self.is_value, &mut self.tallies, &mut self.words) {
+            (Some(at), Some(tallies), _) => tallies.add(record[at].bytes(), record, pairs),
+            (_, _, Some(words)) => words.add(record, pairs),
+            _ => self.add_any(record, pairs),
         }
+    }
+
+    fn add_any(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
         let shuffle = &*self.shuffle;
+        if let Some(tallies) = &mut self.tallies {
+            self.key.clear();
+            key::write(&shuffle.key, record, &mut self.key);
+            return tallies.add(&self.key, record, pairs);
+        }
+        if let (Some(at), Some(table)) = (self.is_value, &mut self.table) {
+            return table.add(record[at].bytes(), record, pairs);
+        }
         if shuffle.is_sorted
             && let Some(table) = &mut self.table
         {
@@ -310,9 +354,6 @@ impl Feed {
             key::write(&shuffle.key, record, &mut self.key);
             let mut bare = |key: &[u8], value: &[u8]| pairs(&key[HASH_BYTES..], value);
             return table.add(&self.key, record, &mut bare);
-        }
-        if let (Some(at), Some(table)) = (key::is_value(&shuffle.key), &mut self.table) {
-            return table.add(record[at].bytes(), record, pairs);
         }
         self.key.clear();
         let (of_group, within) = shuffle.key.split_at(shuffle.group_count);
@@ -383,6 +424,14 @@ impl Feed {
         }
     }
 
+    /// Hands on what it has kept, until `is_full` where it does so in pieces; then it is to be called again until nothing comes.
+    pub fn end_some(&mut self, pairs: PairSink<'_>, is_full: &dyn Fn() -> bool) {
+        match &mut self.tallies {
+            Some(tallies) => tallies.hand_on(pairs, is_full),
+            None => self.end(pairs),
+        }
+    }
+
     /// Hands on what it has kept.
     pub fn end(&mut self, pairs: PairSink<'_>) {
         if let Some(words) = &mut self.words {
@@ -411,6 +460,11 @@ impl Feed {
 /// Makes records of sorted pairs.
 pub(super) struct Drain {
     shuffle: Arc<Shuffle>,
+    hand: Hand,
+}
+
+/// What it has in hand; of the shuffle it is told each time, for to count who has that would cost more than all else.
+struct Hand {
     /// How many records are still wanted, by all partitions together.
     left: Arc<AtomicU64>,
     /// The last key of the group that is open, if one is, and how much of it is that of all its records.
@@ -422,13 +476,14 @@ pub(super) struct Drain {
     values: Values,
     states: Vec<State>,
     function: Option<StreamFn>,
+    /// The group that is open where groups are narrow; nothing of the above is needed there.
+    narrow: Option<Open>,
 }
 
 impl Drain {
     /// That of one partition; `left` is of all, and at first as [`Drain::wanted`] says.
     pub fn new(shuffle: &Arc<Shuffle>, left: &Arc<AtomicU64>) -> Self {
-        Self {
-            shuffle: Arc::clone(shuffle),
+        let hand = Hand {
             left: Arc::clone(left),
             last: Vec::new(),
             head_bytes: 0,
@@ -440,6 +495,11 @@ impl Drain {
                 How::Apply(make, _) => Some(make()),
                 _ => None,
             },
+            narrow: shuffle.narrow.as_ref().map(Open::new),
+        };
+        Self {
+            shuffle: Arc::clone(shuffle),
+            hand,
         }
     }
 
@@ -453,23 +513,28 @@ impl Drain {
 
     /// Takes the next pair.
     pub fn add(&mut self, pair: &[u8], sink: Sink<'_>) -> Result<()> {
-        if let Some(narrow) = &self.shuffle.narrow {
-            let (key, words) = narrow.halves(pair).ok_or_else(corrupt)?;
-            if !self.is_open || self.last != key {
-                self.next_key(key, sink)?;
-            }
-            let narrow = self.shuffle.narrow.as_ref();
-            let merged = narrow.and_then(|narrow| narrow.merge(&mut self.states, words));
-            return merged.ok_or_else(corrupt);
+        self.hand.add(&self.shuffle, pair, sink)
+    }
+
+    /// Behind the partition's last pair: ends the group that is open, and all of them.
+    pub fn finish(&mut self, sink: Sink<'_>) -> Result<()> {
+        self.hand.finish(&self.shuffle, sink)
+    }
+}
+
+impl Hand {
+    fn add(&mut self, shuffle: &Shuffle, pair: &[u8], sink: Sink<'_>) -> Result<()> {
+        if let Some(open) = &mut self.narrow {
+            return open.add(pair, sink);
         }
         let (key, value) = halves(pair).ok_or_else(corrupt)?;
-        if !self.shuffle.groups() {
-            return self.single(key, value, sink);
+        if !shuffle.groups() {
+            return self.single(shuffle, key, value, sink);
         }
         if !self.is_open || self.last != key {
-            self.next_key(key, sink)?;
+            self.next_key(shuffle, key, sink)?;
         }
-        match &self.shuffle.how {
+        match &shuffle.how {
             How::Group(_) if self.is_in_front => {
                 let count = value.try_into().map_err(|_| corrupt())?;
                 let count = u64::from_le_bytes(count);
@@ -493,7 +558,7 @@ impl Drain {
             How::Apply(_, made) => {
                 let function = self.function.as_mut().expect("it was made");
                 let mut checked = |values: &[Value<'_>]| put(values, made, sink);
-                record(&self.shuffle, &self.values, value, |record| {
+                record(shuffle, &self.values, value, |record| {
                     function(Event::Record(record), &mut checked)
                 })
             }
@@ -504,25 +569,17 @@ impl Drain {
     }
 
     /// Another key comes: of another group, or further on in the order of the one that is open.
-    fn next_key(&mut self, key: &[u8], sink: Sink<'_>) -> Result<()> {
-        let shuffle = Arc::clone(&self.shuffle);
+    fn next_key(&mut self, shuffle: &Shuffle, key: &[u8], sink: Sink<'_>) -> Result<()> {
         let hash_bytes = shuffle.hash_bytes();
-        let narrow = shuffle.narrow.as_ref().and_then(|_| Narrow::key(key));
-        let columns = match &narrow {
-            Some(columns) => columns,
-            None => key.get(hash_bytes..).ok_or_else(corrupt)?,
-        };
+        let columns = key.get(hash_bytes..).ok_or_else(corrupt)?;
         let head = match shuffle.orders_within() {
             true => key::head_bytes(&shuffle.key[..shuffle.group_count], columns),
             false => Some(columns.len()),
         };
-        let head = match narrow {
-            Some(_) => key.len(),
-            None => hash_bytes + head.ok_or_else(corrupt)?,
-        };
+        let head = hash_bytes + head.ok_or_else(corrupt)?;
         let is_same = self.is_open && self.last[..self.head_bytes] == key[..head];
         if !is_same {
-            self.end(sink)?;
+            self.end(shuffle, sink)?;
             self.is_open = true;
             if let How::Group(aggregates) = &shuffle.how {
                 self.states.clear();
@@ -551,8 +608,14 @@ impl Drain {
         Ok(())
     }
 
-    fn single(&mut self, key: &[u8], value: &[u8], sink: Sink<'_>) -> Result<()> {
-        if let How::Top(_) = self.shuffle.how {
+    fn single(
+        &mut self,
+        shuffle: &Shuffle,
+        key: &[u8],
+        value: &[u8],
+        sink: Sink<'_>,
+    ) -> Result<()> {
+        if let How::Top(_) = shuffle.how {
             // Partitions come in turn, so nobody else asks meanwhile.
             let left = self.left.load(Ordering::SeqCst);
             if left == 0 {
@@ -561,25 +624,22 @@ impl Drain {
             self.left.store(left - 1, Ordering::SeqCst);
         }
         // A key that was drawn tells nothing.
-        let key = if self.shuffle.draw().is_some() {
-            &[]
-        } else {
-            key
-        };
-        self.values
-            .read(&self.shuffle.key, key)
-            .ok_or_else(corrupt)?;
-        record(&self.shuffle, &self.values, value, sink)
+        let key = if shuffle.draw().is_some() { &[] } else { key };
+        self.values.read(&shuffle.key, key).ok_or_else(corrupt)?;
+        record(shuffle, &self.values, value, sink)
     }
 
     /// Ends the group that is open, if one is.
-    pub fn end(&mut self, sink: Sink<'_>) -> Result<()> {
+    fn end(&mut self, shuffle: &Shuffle, sink: Sink<'_>) -> Result<()> {
+        if let Some(open) = &mut self.narrow {
+            return open.end(sink);
+        }
         if !std::mem::take(&mut self.is_open) {
             return Ok(());
         }
-        match &self.shuffle.how {
+        match &shuffle.how {
             How::Group(aggregates) => {
-                let keys = self.shuffle.group_count;
+                let keys = shuffle.group_count;
                 let get = |number: usize| match number.checked_sub(keys) {
                     None => Ok(self.values.get(number)),
                     Some(number) => aggregates[number].value(&self.states[number]),
@@ -594,10 +654,9 @@ impl Drain {
         }
     }
 
-    /// Behind the partition's last pair: ends the group that is open, and all of them.
-    pub fn finish(&mut self, sink: Sink<'_>) -> Result<()> {
-        self.end(sink)?;
-        match (&self.shuffle.how, &mut self.function) {
+    fn finish(&mut self, shuffle: &Shuffle, sink: Sink<'_>) -> Result<()> {
+        self.end(shuffle, sink)?;
+        match (&shuffle.how, &mut self.function) {
             (How::Apply(_, made), Some(function)) => {
                 function(Event::End, &mut |values| put(values, made, sink))
             }

@@ -13,14 +13,18 @@
 //! small combiner for the commonest words).
 
 use super::aggregate::{Computed, State};
-use super::column::{Column, Type, Value};
+use super::column::{Column, Type, Value, corrupt, row};
 use super::combine::{ASIDE, PairSink, WORTH};
 use super::mix::{mix, unmix};
+use super::verbs::Sink;
+use crate::error::Result;
 use crate::job::Job;
 use crate::order::{Format, KeyPart};
 
 /// Bytes of a key, and of a word.
 const WORD_BYTES: usize = 8;
+/// By which numbers with a sign are in the order of those without.
+const SIGN: u64 = 1 << 63;
 /// In a place of the table where no group is. A group whose key looks so has a place of its own behind all others.
 const NOBODY: u64 = u64::MAX;
 /// Places at first, and those that are kept while the table stands aside.
@@ -29,9 +33,9 @@ const PLACES_MIN: usize = 1024;
 /// How a group that is so narrow lies in a record.
 #[derive(Clone)]
 pub struct Narrow {
-    /// Which column the group is, and whether it has a sign.
+    /// Which column the group is, and its type.
     at: usize,
-    is_signed: bool,
+    kind: Type,
     aggregates: Vec<Computed>,
 }
 
@@ -46,7 +50,7 @@ impl Narrow {
         let is_narrow = matches!(kind, Type::I64 | Type::U64 | Type::Timestamp) && !nullable;
         (is_narrow && aggregates.iter().all(Computed::is_word)).then(|| Self {
             at,
-            is_signed: kind != Type::U64,
+            kind,
             aggregates: aggregates.to_vec(),
         })
     }
@@ -68,34 +72,27 @@ impl Narrow {
         }
     }
 
-    /// The mixed key of a record's group, as bytes, and the words. `None` if they are none.
-    #[must_use]
-    pub fn halves<'r>(&self, record: &'r [u8]) -> Option<(&'r [u8], &'r [u8])> {
-        let is_one = record.len() == self.record_bytes() as usize;
-        is_one.then(|| record.split_at(WORD_BYTES))
+    /// The mixed key of a record's group, and the words as bytes. `None` if they are none.
+    fn halves<'r>(&self, record: &'r [u8]) -> Option<(u64, &'r [[u8; WORD_BYTES]])> {
+        let (words, rest) = record.as_chunks();
+        let is_one = rest.is_empty() && words.len() == 1 + self.aggregates.len();
+        let (key, words) = words.split_first().filter(|_| is_one)?;
+        Some((u64::from_be_bytes(*key), words))
     }
 
-    /// The key that `mixed` says, as keys lie elsewhere.
-    #[must_use]
-    pub fn key(mixed: &[u8]) -> Option<[u8; WORD_BYTES]> {
-        let mixed = u64::from_be_bytes(mixed.try_into().ok()?);
-        Some(unmix(mixed).to_be_bytes())
-    }
-
-    /// Adds the words of a record to the states of its group. `None` if that cannot be.
-    #[must_use]
-    pub fn merge(&self, states: &mut [State], words: &[u8]) -> Option<()> {
-        let words = words.chunks_exact(WORD_BYTES);
-        for ((aggregate, state), word) in self.aggregates.iter().zip(states).zip(words) {
-            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
-            aggregate.merge_word(state, word)?;
+    /// The key that was mixed.
+    fn key(&self, mixed: u64) -> Value<'static> {
+        let key = unmix(mixed);
+        match self.kind {
+            Type::I64 => Value::I64((key ^ SIGN) as i64),
+            Type::Timestamp => Value::Timestamp((key ^ SIGN) as i64),
+            _ => Value::U64(key),
         }
-        Some(())
     }
 
     fn mixed(&self, record: &[Value<'_>]) -> u64 {
         let key = match record[self.at] {
-            Value::I64(value) | Value::Timestamp(value) if self.is_signed => value as u64 ^ 1 << 63,
+            Value::I64(value) | Value::Timestamp(value) => value as u64 ^ SIGN,
             Value::U64(value) => value,
             other => panic!("{other:?} is no whole number"),
         };
@@ -277,6 +274,100 @@ fn put(mixed: u64, words: impl Iterator<Item = u64>, value: &mut Vec<u8>, pairs:
     pairs(&mixed.to_be_bytes(), value);
 }
 
+/// Groups again, of records in order: the one that is open.
+pub struct Open {
+    narrow: Narrow,
+    mixed: Option<u64>,
+    /// Of its records, those but that the states are of.
+    words: Vec<u64>,
+    /// Empty until a sum has no room in its word.
+    states: Vec<State>,
+}
+
+impl Open {
+    /// No group is.
+    #[must_use]
+    pub fn new(narrow: &Narrow) -> Self {
+        Self {
+            narrow: narrow.clone(),
+            mixed: None,
+            words: Vec::new(),
+            states: Vec::new(),
+        }
+    }
+
+    /// Takes the next record; a group that ends with the one before goes to `sink`, its key and what is computed of it.
+    ///
+    /// # Errors
+    /// What `sink` answers, and for a record that is none.
+    #[inline]
+    pub fn add(&mut self, record: &[u8], sink: Sink<'_>) -> Result<()> {
+        let (mixed, words) = self.narrow.halves(record).ok_or_else(corrupt)?;
+        let aggregates = &self.narrow.aggregates;
+        if self.mixed != Some(mixed) {
+            self.end(sink)?;
+            self.mixed = Some(mixed);
+            self.words.clear();
+            self.words
+                .extend(words.iter().map(|&word| u64::from_le_bytes(word)));
+            return Ok(());
+        }
+        let joined = |(at, word): (usize, &[u8; WORD_BYTES])| {
+            aggregates[at].join(self.words[at], u64::from_le_bytes(*word))
+        };
+        if words
+            .iter()
+            .enumerate()
+            .map(joined)
+            .any(|word| word.is_none())
+        {
+            self.widen()?;
+            self.words.clear();
+            self.words
+                .extend(words.iter().map(|&word| u64::from_le_bytes(word)));
+            return Ok(());
+        }
+        for (at, word) in words.iter().enumerate() {
+            let word = aggregates[at].join(self.words[at], u64::from_le_bytes(*word));
+            self.words[at] = word.ok_or_else(corrupt)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the words to the states.
+    fn widen(&mut self) -> Result<()> {
+        let aggregates = &self.narrow.aggregates;
+        if self.states.is_empty() {
+            self.states.extend(aggregates.iter().map(Computed::begin));
+        }
+        let mut all = aggregates.iter().zip(&mut self.states).zip(&self.words);
+        let merged = all.try_for_each(|((one, state), &word)| one.merge_word(state, word));
+        merged.ok_or_else(corrupt)
+    }
+
+    /// Ends the group that is open, if one is.
+    ///
+    /// # Errors
+    /// What `sink` answers, and for a sum that its type does not hold.
+    pub fn end(&mut self, sink: Sink<'_>) -> Result<()> {
+        let Some(mixed) = self.mixed.take() else {
+            return Ok(());
+        };
+        if !self.states.is_empty() {
+            self.widen()?;
+        }
+        let (narrow, words, states) = (&self.narrow, &self.words, &self.states);
+        let get = |number: usize| match number.checked_sub(1) {
+            None => Ok(narrow.key(mixed)),
+            Some(at) if states.is_empty() => Ok(narrow.aggregates[at].of_word(words[at])),
+            Some(at) => narrow.aggregates[at].value(&states[at]),
+        };
+        let done = row(1 + words.len(), get, sink);
+        self.states.clear();
+        done
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -291,15 +382,9 @@ mod tests {
         let asked: [Aggregate; 3] = [count(), sum("n"), max("n")];
         let computed = asked.map(|one| one.find(&columns).unwrap().0);
         let narrow = Narrow::new(&columns, &[0], &computed).unwrap();
-        let begin = || computed.iter().map(Computed::begin).collect::<Vec<State>>();
         let mut words = Words::new(&narrow, bytes_max);
-        let (mut found, mut pairs) = (BTreeMap::new(), 0);
-        let mut take = |mixed: &[u8], value: &[u8]| {
-            pairs += 1;
-            let key = u64::from_be_bytes(Narrow::key(mixed).unwrap()) ^ 1 << 63;
-            let states = found.entry(key as i64).or_insert_with(begin);
-            narrow.merge(states, value).unwrap();
-        };
+        let mut pairs = Vec::new();
+        let mut take = |mixed: &[u8], value: &[u8]| pairs.push([mixed, value].concat());
         for &(key, n) in records {
             words.add(&[Value::I64(key), Value::I64(n)], &mut take);
             let bytes = words.rows.len() * WORD_BYTES;
@@ -312,17 +397,32 @@ mod tests {
             let one = wanted.entry(key).or_insert((0, 0, n));
             *one = (one.0 + 1, one.1 + i128::from(n), one.2.max(n));
         }
-        assert!(found.keys().eq(wanted.keys()));
-        for (states, (count, sum, max)) in found.values().zip(wanted.values()) {
-            let value = |at: usize| computed[at].value(&states[at]);
-            assert_eq!(value(0).unwrap(), Value::U64(*count));
-            match i64::try_from(*sum) {
-                Ok(sum) => assert_eq!(value(1).unwrap(), Value::I64(sum)),
-                Err(_) => assert!(value(1).is_err()),
-            }
-            assert_eq!(value(2).unwrap(), Value::I64(*max));
+        let count = pairs.len();
+        pairs.sort();
+        let (mut open, mut found) = (Open::new(&narrow), BTreeMap::new());
+        let mut take = |group: &[Value<'_>]| {
+            let &[
+                Value::I64(key),
+                Value::U64(count),
+                Value::I64(sum),
+                Value::I64(max),
+            ] = group
+            else {
+                panic!("{group:?}");
+            };
+            assert!(found.insert(key, (count, i128::from(sum), max)).is_none());
+            Ok(())
+        };
+        let mut add = |record: &Vec<u8>| open.add(record, &mut take);
+        let mut done = pairs.iter().try_for_each(&mut add);
+        if done.is_ok() {
+            done = open.end(&mut take);
         }
-        pairs
+        match wanted.values().all(|one| i64::try_from(one.1).is_ok()) {
+            true => assert!(done.is_ok() && found == wanted),
+            false => assert!(done.unwrap_err().cause.contains("beyond what i64 holds")),
+        }
+        count
     }
 
     #[test]

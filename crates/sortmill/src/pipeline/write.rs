@@ -227,8 +227,8 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
     let written = match value {
         Value::Null => Ok(()),
         Value::Bytes(bytes) => to.write_all(bytes),
-        Value::I64(value) => write!(to, "{value}"),
-        Value::U64(value) => write!(to, "{value}"),
+        Value::I64(value) => to.write_all(itoa::Buffer::new().format(*value).as_bytes()),
+        Value::U64(value) => to.write_all(itoa::Buffer::new().format(*value).as_bytes()),
         Value::F64(value) => write!(to, "{value:?}"),
         Value::Bool(value) => write!(to, "{value}"),
         Value::Timestamp(micros) => {
@@ -242,8 +242,10 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
 /// An only value that is empty would be an empty line, which some readers pass over, and where values may be missing an empty
 /// one is one that is: there `empty_is_quoted`.
 fn write_csv(bytes: &[u8], empty_is_quoted: bool, to: &mut Vec<u8>) {
-    let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    let is_quoted = bytes.iter().any(special) || empty_is_quoted && bytes.is_empty();
+    let special = |byte: u8| byte == b',' || byte == b'"' || byte == b'\n' || byte == b'\r';
+    // All of them, many at once.
+    let is_special = bytes.iter().fold(false, |any, &byte| any | special(byte));
+    let is_quoted = is_special || empty_is_quoted && bytes.is_empty();
     if !is_quoted {
         return to.extend_from_slice(bytes);
     }

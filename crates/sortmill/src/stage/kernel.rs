@@ -29,6 +29,26 @@ pub fn prefetch(bytes: &[u8], at: usize, count: usize) {
     let _ = (bytes, at, count);
 }
 
+/// Asks for the cache lines of the words `words[at..at + count]`, of two lines at most.
+#[inline(always)]
+pub fn prefetch_words(words: &[u64], at: usize, count: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let from = words.as_ptr().wrapping_add(at);
+        // SAFETY: a prefetch of any address, valid or not, has no effect but on the caches.
+        unsafe {
+            _mm_prefetch(from.cast(), _MM_HINT_T0);
+            _mm_prefetch(
+                from.wrapping_add(count.saturating_sub(1)).cast(),
+                _MM_HINT_T0,
+            );
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, at, count);
+}
+
 /// Copies the records `rows` of `batch` back to back into `into`, which is just as long.
 pub fn copy_rows(batch: &Batch<'_>, rows: &[u32], into: &mut [u8]) {
     let mut at = 0;

@@ -1,0 +1,216 @@
+//! Groups that are only counted, or only told apart: many more of them than a cache holds are kept while they are mapped, so that a
+//! result that fits memory takes one pass.
+//!
+//! At first they are in the table of `combine.rs`, which finds few of them soonest; when that is full they move to counts in much
+//! more memory, where keys are looked for many together (`counts.rs`).
+
+use super::aggregate::Computed;
+use super::column::Value;
+use super::combine::{PairSink, SHORT_BYTES, Short, Table, hashed};
+use super::mix::group_hash;
+use crate::counts::{Counts, Out};
+
+/// The table takes a part of the memory, and no more than lies near a processor.
+const TABLE_SHARE: u64 = 8;
+const TABLE_BYTES_MAX: u64 = 8 << 20;
+
+/// So many short keys wait until their rows are in the cache.
+const WAITING_COUNT: usize = 16;
+
+/// Groups that are only counted or told apart.
+pub struct Tallies {
+    table: Table,
+    waiting: Vec<Short>,
+    counts: Counts,
+    /// Whether all groups go there, and not to the table.
+    is_beyond: bool,
+    how: How,
+    key: Vec<u8>,
+}
+
+/// What a group becomes as a pair.
+#[derive(Clone, Copy)]
+struct How {
+    /// A hash stands in front of its key.
+    is_hashed: bool,
+    /// How many records it has is the value.
+    is_counted: bool,
+}
+
+/// Pairs on their way out, as long as there is room.
+struct Pairs<'p> {
+    pairs: PairSink<'p>,
+    is_full: &'p dyn Fn() -> bool,
+    how: How,
+    key: &'p mut Vec<u8>,
+}
+
+impl Out for Pairs<'_> {
+    fn put(&mut self, key: &[u8], count: u64) {
+        let count = count.to_le_bytes();
+        let value: &[u8] = if self.how.is_counted { &count } else { &[] };
+        if self.how.is_hashed {
+            hashed(group_hash(key), key, self.key);
+            (self.pairs)(self.key, value);
+        } else {
+            (self.pairs)(key, value);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        (self.is_full)()
+    }
+}
+
+impl Tallies {
+    /// Those of groups with these aggregates, a count or none, which become pairs with a hash in front of their keys or without, in
+    /// so many bytes.
+    #[must_use]
+    pub fn new(aggregates: &[Computed], is_hashed: bool, bytes: u64) -> Self {
+        let table_bytes = (bytes / TABLE_SHARE).min(TABLE_BYTES_MAX);
+        Self {
+            table: Table::new(aggregates, table_bytes),
+            waiting: Vec::with_capacity(WAITING_COUNT),
+            counts: Counts::new(usize::try_from(bytes - table_bytes).unwrap_or(usize::MAX)),
+            is_beyond: false,
+            how: How {
+                is_hashed,
+                is_counted: !aggregates.is_empty(),
+            },
+            key: Vec::new(),
+        }
+    }
+
+    /// Takes a record of the group `key`.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], record: &[Value<'_>], pairs: PairSink<'_>) {
+        if self.is_beyond {
+            return self.add_beyond(key, pairs);
+        }
+        match self.table.fetch(key) {
+            Some(short) => {
+                self.waiting.push(short);
+                if self.waiting.len() == WAITING_COUNT {
+                    self.count_waiting(pairs);
+                }
+            }
+            None if self.table.keep(key, record) => {}
+            None => {
+                self.go_beyond(pairs);
+                self.add_beyond(key, pairs);
+            }
+        }
+    }
+
+    fn add_beyond(&mut self, key: &[u8], pairs: PairSink<'_>) {
+        // What one record makes is little.
+        let (how, is_full) = (self.how, &|| false);
+        let key_scratch = &mut self.key;
+        let mut pairs = Pairs {
+            pairs,
+            is_full,
+            how,
+            key: key_scratch,
+        };
+        self.counts.add(group_hash(key), key, &mut pairs);
+    }
+
+    /// Counts the keys that wait.
+    fn count_waiting(&mut self, pairs: PairSink<'_>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for short in waiting.drain(..) {
+            if self.is_beyond || !self.table.count(&short) {
+                self.go_beyond(pairs);
+                let mut bytes = [0; SHORT_BYTES];
+                self.add_beyond(short.key(&mut bytes), pairs);
+            }
+        }
+        self.waiting = waiting;
+    }
+
+    /// Takes all groups out of the table.
+    fn go_beyond(&mut self, pairs: PairSink<'_>) {
+        let mut pairs = Pairs {
+            pairs,
+            is_full: &|| false,
+            how: self.how,
+            key: &mut self.key,
+        };
+        self.is_beyond = true;
+        let (is_counted, counts) = (self.how.is_counted, &mut self.counts);
+        self.table.take(|key, words| {
+            let count = if is_counted { words[0] } else { 1 };
+            counts.add_many(group_hash(key), key, count, &mut pairs);
+        });
+    }
+
+    /// Hands on groups until `is_full`, or there are none any more.
+    pub fn hand_on(&mut self, pairs: PairSink<'_>, is_full: &dyn Fn() -> bool) {
+        self.count_waiting(pairs);
+        self.go_beyond(pairs);
+        self.counts.hand_on(&mut Pairs {
+            pairs,
+            is_full,
+            how: self.how,
+            key: &mut self.key,
+        });
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::pipeline::column::{Column, Type};
+    use crate::pipeline::count;
+
+    /// Counts keys in `bytes` bytes, handing on at most a hundred at a time. What comes out must count them all; answers how many
+    /// pairs that are.
+    fn check(keys: impl Iterator<Item = String>, bytes: u64, is_hashed: bool) -> usize {
+        let columns = [Column::new("key", Type::String)];
+        let (aggregate, _) = count().find(&columns).unwrap();
+        let mut tallies = Tallies::new(&[aggregate], is_hashed, bytes);
+        let (mut wanted, mut found) = (BTreeMap::new(), BTreeMap::new());
+        let made = Cell::new(0);
+        let mut take = |key: &[u8], value: &[u8]| {
+            made.set(made.get() + 1);
+            let (hash, key) = key.split_at(if is_hashed { 8 } else { 0 });
+            assert!(!is_hashed || hash == group_hash(key).to_be_bytes());
+            let count = u64::from_le_bytes(value.try_into().unwrap());
+            *found.entry(key.to_vec()).or_insert(0) += count;
+        };
+        for key in keys {
+            tallies.add(key.as_bytes(), &[Value::Bytes(key.as_bytes())], &mut take);
+            *wanted.entry(key.into_bytes()).or_insert(0) += 1;
+        }
+        loop {
+            let before = made.get();
+            tallies.hand_on(&mut take, &|| made.get() >= before + 100);
+            if made.get() == before {
+                break;
+            }
+        }
+        assert_eq!(found, wanted);
+        made.get()
+    }
+
+    #[test]
+    fn groups_are_counted_in_any_memory() {
+        let keys = |count: u32, of: u32| {
+            (0..count).map(move |at| "k".repeat((at % 40) as usize) + &(at % of).to_string())
+        };
+        for is_hashed in [false, true] {
+            assert_eq!(check(keys(0, 1), 1 << 20, is_hashed), 0);
+            // In the table, beyond it, where some pass by until it is seen that they repeat, and more than fit there.
+            assert_eq!(check(keys(50_000, 1000), 4 << 20, is_hashed), 1000);
+            let beyond = check(keys(200_000, 20_000), 4 << 20, is_hashed);
+            assert!((20_000..60_000).contains(&beyond), "{beyond}");
+            assert!(check(keys(200_000, 40_000), 1 << 20, is_hashed) > 40_000);
+        }
+        for bytes in [0, 100, 5000, 100_000] {
+            check(keys(3000, 700), bytes, true);
+        }
+    }
+}
