@@ -20,7 +20,7 @@ PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test test-python check bench bench-shapes bench-pipelines bench-programs bench-functions bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
+.PHONY: help build install uninstall demo test test-python test-free-threaded check bench bench-shapes bench-pipelines bench-programs bench-functions bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -60,6 +60,14 @@ test-python: .venv/built ## the tests of the Python package alone, and its types
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --profile dev --features tamper
 	.venv/bin/python -m pytest -q
 	.venv/bin/mypy
+
+# abi3 is not for such an interpreter, so the module is built for it alone (PyO3: from 3.14 on).
+test-free-threaded: ## the same where functions run in threads, on an interpreter without a GIL (PYTHON=python3.14t)
+	$(PYTHON) -c 'import sys; sys.exit(sys._is_gil_enabled() and "this interpreter has a GIL")'
+	$(PYTHON) -m venv .venv-free-threaded
+	.venv-free-threaded/bin/pip install -q 'maturin>=1.9,<2' 'pytest>=8' 'cloudpickle>=3'
+	VIRTUAL_ENV=$(CURDIR)/.venv-free-threaded .venv-free-threaded/bin/maturin develop -q --profile dev --features tamper
+	.venv-free-threaded/bin/python -m pytest -q tests/test_threads.py
 
 # What builds and tests the package, in a virtual environment of its own.
 .venv/built: Makefile

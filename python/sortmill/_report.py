@@ -20,7 +20,7 @@ class Report:
         self.counters: dict[str, int] = done.get("counters", {})
         """What functions counted (`sortmill.counter`)."""
         self.processes: dict[str, Any] = done.get("processes", {"count": 0})
-        """The processes that functions ran in: `count`, 0 for this one; how many were `started`, `forked` from one that has
+        """The processes that functions ran in: `count`, 0 for this one, in so many `threads` at once; how many were `started`, `forked` from one that has
         imported what they begin with, and `died`; `resident_bytes_peak` of each, `server_bytes_peak` of that one."""
         self.summary: str = summary
         """A few lines for people."""
@@ -75,8 +75,9 @@ class Report:
     def _functions_in_words(self) -> str:
         if not self.functions:
             return ""
-        count = self.processes["count"]
-        where = f"in {count} processes" if count else "in this process, one at a time"
+        count, threads = self.processes["count"], self._threads
+        here = "in this process, one at a time" if threads == 1 else f"in {threads} threads of this process"
+        where = f"in {count} processes" if count else here
         lines = [f"functions of Python, {where}"]
         for one in self.functions:
             seconds = one["busy_ns"] / 1e9
@@ -99,11 +100,15 @@ class Report:
 
     @property
     def function_share(self) -> float:
-        """What part of the time, from 0 to 1, functions of yours worked in each of their processes."""
+        """What part of the time, from 0 to 1, functions of yours worked in each of their processes or threads."""
         busy_ns = sum(int(one["busy_ns"]) for one in self.functions)
         wall_ns = sum(int(phase["report"]["wall_ns"]) for phase in self.phases)
-        count: int = self.processes["count"]
-        return min(1.0, busy_ns / max(1, wall_ns * max(1, count)))
+        count: int = self.processes["count"] or self._threads
+        return min(1.0, busy_ns / max(1, wall_ns * count))
+
+    @property
+    def _threads(self) -> int:
+        return int(self.processes.get("threads", 1))
 
     def __repr__(self) -> str:
         return f"<sortmill.Report: {self.records_in} records in, {self.records_out} out>"

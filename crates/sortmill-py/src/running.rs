@@ -10,6 +10,7 @@ use sortmill::queue::Stop;
 
 use crate::batched::Definition;
 use crate::pool::Pool;
+use crate::runs::Place;
 use crate::work::Raised;
 
 /// What is shared between the functions of a table, and where they run.
@@ -95,7 +96,7 @@ impl Running {
     }
 
     /// All of it, as data: `functions`, `counters`, `processes`.
-    pub fn told(&self, functions: &[Arc<Definition>], pool: Option<&Pool>) -> Value {
+    pub fn told(&self, functions: &[Arc<Definition>], place: Place, pool: Option<&Pool>) -> Value {
         let tallies = lock(&self.tallies);
         let function = |(number, definition): (usize, &Arc<Definition>)| {
             let tally = tallies.get(&number).copied().unwrap_or_default();
@@ -114,10 +115,15 @@ impl Running {
             .iter()
             .map(|(name, &count)| (name.clone(), json!(count)))
             .collect();
+        let processes = match (place, pool) {
+            (_, Some(pool)) => pool.told(),
+            (Place::Here(threads), None) => json!({"count": 0, "threads": threads}),
+            (Place::Processes(_), None) => json!({"count": 0}),
+        };
         json!({
             "functions": functions,
             "counters": counters,
-            "processes": pool.map_or_else(|| json!({"count": 0}), Pool::told),
+            "processes": processes,
         })
     }
 }

@@ -69,15 +69,55 @@ pub struct Runs {
     pub calls: Calls,
 }
 
+/// Where functions run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In this process, by so many threads at once: one where the interpreter has a lock (the GIL).
+    Here(usize),
+    /// In so many worker processes.
+    Processes(usize),
+}
+
+impl Place {
+    fn words(self) -> String {
+        match self {
+            Self::Here(1) => "in this process, one at a time".to_owned(),
+            Self::Here(count) => format!("in {count} threads of this process"),
+            Self::Processes(count) => format!("in {count} processes"),
+        }
+    }
+}
+
+/// Whether functions may run at the same time in this process: the interpreter is one without a lock, and has not been given
+/// it back by a module that needs it (PEP 703).
+fn runs_threads(py: Python<'_>) -> bool {
+    let is_enabled = || -> PyResult<bool> {
+        let sys = py.import("sys")?;
+        sys.getattr("_is_gil_enabled")?.call0()?.extract()
+    };
+    !is_enabled().unwrap_or(true)
+}
+
 impl Runs {
-    /// How many processes functions run in.
-    fn process_count(&self, asked: &Asked) -> usize {
-        let threads = || asked.threads.unwrap_or_else(sortmill::io::sync::core_count);
-        match (self.functions.is_empty(), asked.processes) {
-            (true, _) => 0,
-            (false, Some(count)) => count,
-            (false, None) if self.calls.in_front || self.calls.of_groups => threads(),
-            (false, None) => 0,
+    /// Where functions run if nobody says it: in processes, or in threads where these run at the same time. Behind a verb that
+    /// brings records together what comes is little, as a rule, and not worth processes. Only a process can be ended when it
+    /// takes too long or too much memory.
+    fn place(&self, py: Python<'_>, asked: &Asked) -> Place {
+        let threads = asked
+            .threads
+            .unwrap_or_else(sortmill::io::sync::core_count)
+            .max(1);
+        let is_free = runs_threads(py);
+        let here = Place::Here(if is_free { threads } else { 1 });
+        let has_timeout = || self.functions.iter().any(|one| one.timeout.is_some());
+        let needs_process = || asked.worker_memory.is_some() || has_timeout();
+        match asked.processes {
+            _ if self.functions.is_empty() => here,
+            Some(0) => here,
+            Some(count) => Place::Processes(count),
+            None if is_free && !needs_process() => here,
+            None if self.calls.in_front || self.calls.of_groups => Place::Processes(threads),
+            None => here,
         }
     }
 
@@ -89,10 +129,8 @@ impl Runs {
             pipeline.explain(&asked.settings(), &host()?)
         })?;
         if !self.functions.is_empty() {
-            told += &match self.process_count(asked) {
-                0 => "functions        in this process, one at a time\n".to_owned(),
-                count => format!("functions        in {count} processes\n"),
-            };
+            let words = self.place(py, asked).words();
+            told += &format!("functions        {words}\n");
         }
         Ok(told)
     }
@@ -104,9 +142,10 @@ impl Runs {
         asked: &Asked,
         what: impl FnOnce(&Settings, &Host, &Stop) -> Result<(PipelineReport, T), Error> + Send,
     ) -> PyResult<(Told, T)> {
-        let pool = match self.process_count(asked) {
-            0 => None,
-            count => {
+        let place = self.place(py, asked);
+        let pool = match place {
+            Place::Here(_) => None,
+            Place::Processes(count) => {
                 let pool = Pool::new(py, &self.functions, count, asked.worker_memory)?;
                 Some(Arc::new(pool))
             }
@@ -124,8 +163,9 @@ impl Runs {
                 pool.ends_with(stop);
             }
             let settings = Settings {
-                // On the one interpreter of this process functions gain nothing from threads.
-                reduces_in_turn: (self.calls.of_groups || self.calls.behind) && pool.is_none(),
+                // One at a time gains nothing from threads.
+                reduces_in_turn: (self.calls.of_groups || self.calls.behind)
+                    && place == Place::Here(1),
                 watched: asked.progress.is_some().then(|| Arc::clone(&watched)),
                 ..asked.settings()
             };
@@ -136,7 +176,7 @@ impl Runs {
             pool.end(done.is_ok());
         }
         let (report, made) = done?;
-        let told = self.running.told(&self.functions, pool.as_deref());
+        let told = self.running.told(&self.functions, place, pool.as_deref());
         Ok(((report.to_json(), report.summary(), told.to_string()), made))
     }
 }
