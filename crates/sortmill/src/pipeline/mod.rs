@@ -32,6 +32,7 @@ mod groups;
 mod held;
 mod key;
 mod laid;
+mod letters;
 mod lists;
 mod mix;
 mod observe;
