@@ -53,38 +53,30 @@ pub struct Table {
     value: Vec<u8>,
 }
 
-/// The bytes of a key that is short, and the first ones of any other: words that overlap, so that nothing is copied byte
-/// by byte. Keys of one length that make the same words are alike there.
+/// The bytes of a key that is short, with zeros behind them, and the first ones of any other: of parts that overlap, so that
+/// nothing is copied byte by byte.
 fn short(key: &[u8]) -> [u64; 2] {
     let word = |at: usize| u64::from_le_bytes(key[at..at + 8].try_into().expect("eight bytes"));
     let half = |at: usize| u32::from_le_bytes(key[at..at + 4].try_into().expect("four bytes"));
     match key.len() {
         0 => [0, 0],
         count @ 1..=3 => {
-            let byte = |at: usize| u64::from(key[at]);
-            [byte(0) | byte(count / 2) << 8 | byte(count - 1) << 16, 0]
+            let byte = |at: usize| u64::from(key[at]) << (8 * at);
+            [byte(0) | byte(count / 2) | byte(count - 1), 0]
         }
-        count @ 4..=7 => [u64::from(half(0)) | u64::from(half(count - 4)) << 32, 0],
-        count @ 8..=SHORT_BYTES => [word(0), word(count - 8)],
+        count @ 4..=7 => {
+            let half = |at: usize| u64::from(half(at)) << (8 * at);
+            [half(0) | half(count - 4), 0]
+        }
+        8 => [word(0), 0],
+        count @ 9..=SHORT_BYTES => [word(0), word(count - 8) >> (8 * (SHORT_BYTES - count))],
         _ => [word(0), word(8)],
     }
 }
 
 /// The key of `count` bytes that [`short`] made words of.
 fn unshort([first, second]: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> &[u8] {
-    let (one, two) = (first.to_le_bytes(), second.to_le_bytes());
-    match count {
-        0 => {}
-        1..=3 => (bytes[0], bytes[count / 2], bytes[count - 1]) = (one[0], one[1], one[2]),
-        4..=7 => {
-            bytes[..4].copy_from_slice(&one[..4]);
-            bytes[count - 4..count].copy_from_slice(&one[4..]);
-        }
-        _ => {
-            bytes[..8].copy_from_slice(&one);
-            bytes[count - 8..count].copy_from_slice(&two);
-        }
-    }
+    *bytes = (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
     &bytes[..count]
 }
 
@@ -103,7 +95,7 @@ impl Short {
 }
 
 /// By which a short key finds its place. Not the group's hash: nobody else knows it, and it needs few steps and no branches.
-#[inline]
+#[inline(always)]
 fn place_hash(length: usize, [first, second]: [u64; 2]) -> u64 {
     const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
     let mut hash = (first ^ (length as u64) << 56).wrapping_mul(FACTORS[0]);
@@ -192,31 +184,40 @@ impl Table {
         if key.len() > SHORT_BYTES {
             return None;
         }
-        let words = short(key);
-        let hash = place_hash(key.len(), words);
-        let from = (hash as usize & (self.places - 1)) * self.stride;
-        prefetch_words(&self.rows, from, self.stride);
-        Some(Short {
-            hash,
-            words,
-            length: key.len(),
-        })
+        Some(self.fetch_short(short(key), key.len()))
     }
 
-    /// Takes a record of a group that is only counted or told apart, unless that is a new one and there is no room for it: then
-    /// it answers `false`.
-    #[inline]
-    pub fn count(&mut self, short: &Short) -> bool {
-        let from = self.find_hashed(short.hash, short.words, short.length, |_| true);
-        if self.rows[from + KEY] == 0 {
-            let mut bytes = [0; SHORT_BYTES];
-            return self.begin(short.key(&mut bytes), short.words, from, &[]);
+    /// The same of a short key of `length` bytes, which are `words` with zeros behind it.
+    #[inline(always)]
+    pub fn fetch_short(&self, words: [u64; 2], length: usize) -> Short {
+        let hash = place_hash(length, words);
+        let from = (hash as usize & (self.places - 1)) * self.stride;
+        prefetch_words(&self.rows, from, self.stride);
+        Short {
+            hash,
+            words,
+            length,
         }
-        self.records += 1;
-        if self.stride > STATES {
-            self.rows[from + STATES] += 1;
+    }
+
+    /// Takes records of groups that are only counted or told apart, up to one of a new group for which there is no room: it answers
+    /// how many it took.
+    pub fn count(&mut self, keys: &[Short]) -> usize {
+        for (number, short) in keys.iter().enumerate() {
+            let from = self.find_hashed(short.hash, short.words, short.length, |_| true);
+            let row = &mut self.rows[from..from + self.stride];
+            if row[KEY] == 0 {
+                let mut bytes = [0; SHORT_BYTES];
+                if !self.begin(short.key(&mut bytes), short.words, from, &[]) {
+                    self.records += number as u64;
+                    return number;
+                }
+            } else if let Some(count) = row.get_mut(STATES) {
+                *count += 1;
+            }
         }
-        true
+        self.records += keys.len() as u64;
+        keys.len()
     }
 
     /// Where the row of a group begins, or that of the empty place where it belongs.

@@ -461,6 +461,10 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
         let mut reader = Reader::new(&bound);
         let mut steps = Steps::new(&before);
         let mut feed = Feed::of_mapper(&shuffle, state_bytes);
+        let mut words = match feed.takes_words() {
+            true => steps.take_words(),
+            false => None,
+        };
         let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
             let at = made.at();
@@ -486,6 +490,9 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                     form.write(columns, record, &mut text)?;
                     pairs(&[], &text);
                     return Ok(());
+                }
+                if let Some(words) = &mut words {
+                    return words.feed(record, &mut feed, &mut pairs);
                 }
                 feed.at(going.lies(sunk.get()));
                 feed.add(record, &mut pairs);

@@ -19,6 +19,7 @@
 //! Groups of one whole number with aggregates that are a word each go as records of a fixed size instead (`words.rs`).
 
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,7 @@ use super::combine::{HASH_BYTES, PairSink, Table, hashed};
 use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
+use super::letters::Padded;
 use super::mix::group_hash;
 use super::tallies::Tallies;
 use super::verbs::Sink;
@@ -334,6 +336,20 @@ impl Feed {
             (Some(at), Some(tallies), _) => tallies.add(record[at].bytes(), record, pairs),
             (_, _, Some(words)) => words.add(record, pairs),
             _ => self.add_any(record, pairs),
+        }
+    }
+
+    /// Whether words may come as such ([`Feed::add_word`]), where a record is nothing else.
+    pub fn takes_words(&self) -> bool {
+        self.is_value.is_some() && self.tallies.is_some()
+    }
+
+    /// Takes a record that is a word of `text`.
+    #[inline(always)]
+    pub fn add_word(&mut self, text: &Padded, word: Range<usize>, pairs: PairSink<'_>) {
+        match &mut self.tallies {
+            Some(tallies) => tallies.add_word(text, word, pairs),
+            None => self.add(&[Value::Bytes(text.word(word))], pairs),
         }
     }
 

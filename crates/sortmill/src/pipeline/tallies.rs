@@ -4,9 +4,12 @@
 //! At first they are in the table of `combine.rs`, which finds few of them soonest; when that is full they move to counts in much
 //! more memory, where keys are looked for many together (`counts.rs`).
 
+use std::ops::Range;
+
 use super::aggregate::Computed;
 use super::column::Value;
 use super::combine::{PairSink, SHORT_BYTES, Short, Table, hashed};
+use super::letters::{HEAD_BYTES, Padded};
 use super::mix::group_hash;
 use crate::counts::{Counts, Out};
 
@@ -16,6 +19,7 @@ const TABLE_BYTES_MAX: u64 = 8 << 20;
 
 /// So many short keys wait until their rows are in the cache.
 const WAITING_COUNT: usize = 16;
+const _: () = assert!(HEAD_BYTES == SHORT_BYTES);
 
 /// Groups that are only counted or told apart.
 pub struct Tallies {
@@ -88,17 +92,35 @@ impl Tallies {
             return self.add_beyond(key, pairs);
         }
         match self.table.fetch(key) {
-            Some(short) => {
-                self.waiting.push(short);
-                if self.waiting.len() == WAITING_COUNT {
-                    self.count_waiting(pairs);
-                }
-            }
+            Some(short) => self.wait(short, pairs),
             None if self.table.keep(key, record) => {}
             None => {
                 self.go_beyond(pairs);
                 self.add_beyond(key, pairs);
             }
+        }
+    }
+
+    /// Takes a record of the group that a word of `text` is.
+    #[inline(always)]
+    pub fn add_word(&mut self, text: &Padded, word: Range<usize>, pairs: PairSink<'_>) {
+        if self.is_beyond || word.len() > SHORT_BYTES {
+            return self.add_any_word(text.word(word), pairs);
+        }
+        let short = self.table.fetch_short(text.head(&word), word.len());
+        self.wait(short, pairs);
+    }
+
+    #[inline(never)]
+    fn add_any_word(&mut self, key: &[u8], pairs: PairSink<'_>) {
+        self.add(key, &[Value::Bytes(key)], pairs);
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, short: Short, pairs: PairSink<'_>) {
+        self.waiting.push(short);
+        if self.waiting.len() == WAITING_COUNT {
+            self.count_waiting(pairs);
         }
     }
 
@@ -116,15 +138,22 @@ impl Tallies {
     }
 
     /// Counts the keys that wait.
+    #[inline(never)]
     fn count_waiting(&mut self, pairs: PairSink<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        for short in waiting.drain(..) {
-            if self.is_beyond || !self.table.count(&short) {
-                self.go_beyond(pairs);
-                let mut bytes = [0; SHORT_BYTES];
-                self.add_beyond(short.key(&mut bytes), pairs);
-            }
+        let taken = if self.is_beyond {
+            0
+        } else {
+            self.table.count(&waiting)
+        };
+        if taken < waiting.len() {
+            self.go_beyond(pairs);
         }
+        for short in &waiting[taken..] {
+            let mut bytes = [0; SHORT_BYTES];
+            self.add_beyond(short.key(&mut bytes), pairs);
+        }
+        waiting.clear();
         self.waiting = waiting;
     }
 

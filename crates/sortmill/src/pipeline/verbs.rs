@@ -10,14 +10,16 @@ use sortmill_io::sync::Arc;
 
 use super::aggregate::State;
 use super::column::{Column, Type, Value, row};
+use super::combine::PairSink;
 use super::compute::With;
 use super::draw::{Place, Sample};
 use super::gather::{Batches, Batching};
-use super::letters::{each_ascii_word, each_word, lowered};
+use super::letters::Cutter;
 use super::lists::{Unpack, Unpacking};
 use super::observe::Observe;
 use super::patterns::Pattern;
 use super::reckon::Reckoned;
+use super::shuffle::Feed;
 use super::time::TIMESTAMPS;
 use super::unpivot::Unpivot;
 use crate::batch::Pause;
@@ -240,8 +242,41 @@ pub(super) struct Steps {
     steps: Vec<(Step, Scratch)>,
 }
 
+/// The step that cuts a column into words, alone: a call for each word that is known beforehand takes far less time.
+pub(super) struct Words {
+    at: usize,
+    lower: bool,
+    cutter: Cutter,
+}
+
+impl Words {
+    /// Feeds each word of `record`.
+    pub fn feed(
+        &mut self,
+        record: &[Value<'_>],
+        feed: &mut Feed,
+        pairs: PairSink<'_>,
+    ) -> Result<()> {
+        let text = match record[self.at] {
+            Value::Null => return Ok(()),
+            value => value.bytes(),
+        };
+        match self.cutter.ascii(text, self.lower) {
+            Some(text) => text.each_word(|word| {
+                feed.add_word(text, word, pairs);
+                Ok(())
+            }),
+            None => self.cutter.each(text, self.lower, |word| {
+                feed.add(&[Value::Bytes(word)], pairs);
+                Ok(())
+            }),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Scratch {
+    cutter: Cutter,
     text: Vec<u8>,
     starts: Vec<usize>,
     found: Option<CaptureLocations>,
@@ -266,6 +301,28 @@ impl Steps {
         };
         Self {
             steps: steps.iter().map(with_scratch).collect(),
+        }
+    }
+
+    /// Takes away the last step, if that cuts a column into words.
+    pub fn take_words(&mut self) -> Option<Words> {
+        match self.steps.last()?.0 {
+            Step::Parts {
+                at,
+                parts:
+                    Parts {
+                        how: How::Words { lower },
+                        ..
+                    },
+            } => {
+                self.steps.pop();
+                Some(Words {
+                    at,
+                    lower,
+                    cutter: Cutter::default(),
+                })
+            }
+            _ => None,
         }
     }
 
@@ -481,43 +538,24 @@ pub(super) fn check_values(values: &[Value<'_>], made: &[Column]) -> Result<()> 
 
 fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Result<()> {
     match &parts.how {
-        How::Words { lower: true } if text.is_ascii() => {
-            scratch.text.clear();
-            scratch.text.extend_from_slice(text);
-            scratch.text.make_ascii_lowercase();
-            each_ascii_word(&scratch.text, |word| next(&[Value::Bytes(word)]))
-        }
-        How::Words { lower: false } if text.is_ascii() => {
-            each_ascii_word(text, |word| next(&[Value::Bytes(word)]))
-        }
-        How::Words { lower } => each_word(text, |word| {
-            next(&[Value::Bytes(lowered(word, *lower, &mut scratch.text))])
-        }),
+        How::Words { lower } => scratch
+            .cutter
+            .each(text, *lower, |word| next(&[Value::Bytes(word)])),
         How::Ngrams { count, lower } => {
             let Scratch {
-                text: row, starts, ..
+                cutter,
+                text: row,
+                starts,
+                ..
             } = scratch;
             row.clear();
             starts.clear();
-            if text.is_ascii() {
-                each_ascii_word(text, |word| {
-                    starts.push(row.len());
-                    row.extend_from_slice(word);
-                    row.push(b' ');
-                    Ok(())
-                })?;
-                if *lower {
-                    row.make_ascii_lowercase();
-                }
-            } else {
-                let mut one = Vec::new();
-                each_word(text, |word| {
-                    starts.push(row.len());
-                    row.extend_from_slice(lowered(word, *lower, &mut one));
-                    row.push(b' ');
-                    Ok(())
-                })?;
-            }
+            cutter.each(text, *lower, |word| {
+                starts.push(row.len());
+                row.extend_from_slice(word);
+                row.push(b' ');
+                Ok(())
+            })?;
             starts.push(row.len());
             let mut ranges = starts.windows(count + 1);
             ranges.try_for_each(|of| next(&[Value::Bytes(&row[of[0]..of[*count] - 1])]))

@@ -6,6 +6,7 @@
 use crate::batch::{Batch, Offsets};
 use crate::fingerprint::Fingerprint;
 use crate::order::{Format, Order};
+use crate::stage::kernel::find_ends;
 
 /// Cuts the records at the start of `bytes[from..]` into a batch of at most `records_max`. `offsets` is
 /// scratch space of the caller's, the batch borrows it. `bytes[from..]` holds whole records only.
@@ -28,8 +29,7 @@ pub fn cut<'a>(
         },
         Format::Lines => {
             offsets.push(from as u32);
-            let ends = memchr::memchr_iter(order.delimiter(), &bytes[from..]).take(records_max);
-            offsets.extend(ends.map(|end| (from + end + 1) as u32));
+            find_ends(order.delimiter(), bytes, from, records_max, offsets);
             Offsets::Each(offsets)
         }
         Format::Quoted(quote) => {

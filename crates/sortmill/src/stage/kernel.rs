@@ -49,6 +49,94 @@ pub fn prefetch_words(words: &[u64], at: usize, count: usize) {
     let _ = (words, at, count);
 }
 
+/// So many bytes are looked at together.
+pub const LOOKED_BYTES: usize = 64;
+
+/// A bit for each byte, the lowest for the first: whether it is a letter or a digit of ASCII.
+#[inline]
+#[must_use]
+pub fn alphanumerics(bytes: &[u8; LOOKED_BYTES]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_and_si128, _mm_cmpgt_epi8, _mm_or_si128, _mm_set1_epi8};
+        // SAFETY: every x86-64 processor has what it takes (SSE2).
+        bits(bytes, |part| unsafe {
+            // Bytes of other texts are below zero, and within nothing.
+            let within = |bytes, least: u8, most: u8| {
+                let below = _mm_set1_epi8(least as i8 - 1);
+                let above = _mm_set1_epi8(most as i8 + 1);
+                _mm_and_si128(_mm_cmpgt_epi8(bytes, below), _mm_cmpgt_epi8(above, bytes))
+            };
+            // Letters are 0x20 apart by case.
+            let lower = _mm_or_si128(part, _mm_set1_epi8(0x20));
+            _mm_or_si128(within(lower, b'a', b'z'), within(part, b'0', b'9'))
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    bits(bytes, |byte| byte.is_ascii_alphanumeric())
+}
+
+/// A bit for each byte, the lowest for the first: whether it is `byte`.
+#[inline]
+#[must_use]
+pub fn equals(bytes: &[u8; LOOKED_BYTES], byte: u8) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_set1_epi8};
+        // SAFETY: every x86-64 processor has what it takes (SSE2).
+        bits(bytes, |part| unsafe {
+            _mm_cmpeq_epi8(part, _mm_set1_epi8(byte as i8))
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    bits(bytes, |other| other == byte)
+}
+
+/// The highest bit of each byte that `tell` makes of sixteen.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn bits(
+    bytes: &[u8; LOOKED_BYTES],
+    tell: impl Fn(std::arch::x86_64::__m128i) -> std::arch::x86_64::__m128i,
+) -> u64 {
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_movemask_epi8};
+    let (parts, _) = bytes.as_chunks::<16>();
+    let mut bits = 0;
+    for (number, part) in parts.iter().enumerate() {
+        // SAFETY: it reads the sixteen bytes of `part`; every x86-64 processor has what it takes (SSE2).
+        let told = unsafe { _mm_movemask_epi8(tell(_mm_loadu_si128(part.as_ptr().cast()))) };
+        bits |= u64::from(told as u16) << (16 * number);
+    }
+    bits
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn bits(bytes: &[u8; LOOKED_BYTES], tell: impl Fn(u8) -> bool) -> u64 {
+    let bit = |(at, &byte): (usize, &u8)| u64::from(tell(byte)) << at;
+    bytes.iter().enumerate().map(bit).sum()
+}
+
+/// Appends where records end that each end in `delimiter`, as offsets into `bytes`, of those that begin at `from`; at most
+/// `count_max` of them.
+pub fn find_ends(delimiter: u8, bytes: &[u8], from: usize, count_max: usize, ends: &mut Vec<u32>) {
+    let ends_max = ends.len() + count_max;
+    let (parts, _) = bytes[from..].as_chunks();
+    let mut begin = from;
+    for part in parts {
+        if ends_max - ends.len() < LOOKED_BYTES {
+            break;
+        }
+        let mut found = equals(part, delimiter);
+        while found != 0 {
+            ends.push((begin + found.trailing_zeros() as usize + 1) as u32);
+            found &= found - 1;
+        }
+        begin += LOOKED_BYTES;
+    }
+    let left = memchr::memchr_iter(delimiter, &bytes[begin..]).take(ends_max - ends.len());
+    ends.extend(left.map(|at| (begin + at + 1) as u32));
+}
+
 /// Copies the records `rows` of `batch` back to back into `into`, which is just as long.
 pub fn copy_rows(batch: &Batch<'_>, rows: &[u32], into: &mut [u8]) {
     let mut at = 0;
@@ -260,6 +348,37 @@ mod tests {
         let mut scratch = vec![0; entries.len() + 1];
         sort_entries(&mut entries, &mut scratch);
         assert!(entries == expected);
+    }
+
+    #[test]
+    fn letters_and_digits_are_told_from_all_other_bytes() {
+        for byte in 0..=u8::MAX {
+            let mut bytes = [b' '; LOOKED_BYTES];
+            let at = usize::from(byte) % LOOKED_BYTES;
+            bytes[at] = byte;
+            let wanted = u64::from(byte.is_ascii_alphanumeric()) << at;
+            assert_eq!(alphanumerics(&bytes), wanted, "{byte}");
+            let wanted = if byte == b' ' { u64::MAX } else { 1 << at };
+            assert_eq!(equals(&bytes, byte), wanted, "{byte}");
+        }
+    }
+
+    #[test]
+    fn ends_are_found_up_to_a_count() {
+        let mut seed = 9;
+        for count in 0..300 {
+            let mut byte = || b"ab\n\xff"[random(&mut seed) as usize % 4];
+            let bytes: Vec<u8> = (0..count).map(|_| byte()).collect();
+            let from = random(&mut seed) as usize % (count + 1);
+            for count_max in [0, 1, 5, 64, 1000] {
+                let mut found = vec![from as u32];
+                find_ends(b'\n', &bytes, from, count_max, &mut found);
+                let ends = (from..count).filter(|&at| bytes[at] == b'\n');
+                let ends = ends.map(|at| at as u32 + 1).take(count_max);
+                let wanted: Vec<u32> = std::iter::once(from as u32).chain(ends).collect();
+                assert_eq!(found, wanted, "{bytes:?}");
+            }
+        }
     }
 
     #[test]
