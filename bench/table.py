@@ -167,7 +167,11 @@ def checks_of(one):
     floor_is_met = bool(floors) and max(floors.values()) <= (target.over_floor_max or 0)
     if target.over_floor_max and floors and not (target.either and target.times_rival_min):
         asked = f"at most {target.over_floor_max:g} F"
-        yield asked, ", ".join(f"{value:.2f}" for value in floors.values()), floor_is_met
+        reached = ", ".join(f"{value:.2f}" for value in floors.values())
+        of_memory = [one.values(memory, "sortmill", over_floor_of_memory) for memory in floors]
+        if all(of_memory):
+            reached += "; of memory " + ", ".join(f"{median(values):.2f}" for values in of_memory)
+        yield asked, reached, floor_is_met
     for rival, least in target.times_rival_min.items():
         for memory in memories:
             if rival in one.names and (times := one.times(memory, rival)):

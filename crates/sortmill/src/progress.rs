@@ -321,6 +321,8 @@ impl Part {
 /// For so much of a phase, what was guessed of it counts as if it had been seen: the beginning of a phase, in which one
 /// way is used alone, tells little of the rest.
 const TRUSTED_SHARE: f64 = 0.5;
+/// Where it waits for processors what it did so far tells more: a record costs them much the same early and late.
+const TRUSTED_SHARE_BUSY: f64 = 0.15;
 /// What the disk takes for a byte in the phase `sort`, of what it takes in `distribute`. Where that was measured, with
 /// the disk as the bound and output over temporary data, it was 0.76 to 0.95 (docs/progress.md); of a disk that writes
 /// over what is there as fast as to new space it is 1.
@@ -365,7 +367,11 @@ impl Snapshot {
                 None => return None,
                 Some(before) => {
                     let guess_ns = self.guess_ns(before, part.phase, needed_s);
-                    (wall_ns + TRUSTED_SHARE * guess_ns) / (done + TRUSTED_SHARE)
+                    let trusted = match self.is_busy(part) {
+                        true => TRUSTED_SHARE_BUSY,
+                        false => TRUSTED_SHARE,
+                    };
+                    (wall_ns + trusted * guess_ns) / (done + trusted)
                 }
             };
             left_ns += whole_ns * (1.0 - done);

@@ -21,6 +21,7 @@ use sortmill_io::sync::{Arc, core_count};
 use super::aggregate::Owned;
 use super::column::{Column, Value, corrupt};
 use super::draw::Draw;
+use super::fused::Keys;
 use super::gather::{Batches, HELD_BYTES};
 use super::held::temp_base;
 use super::observe::Observed;
@@ -459,12 +460,12 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
-        let mut steps = Steps::new(&before);
         let mut feed = Feed::of_mapper(&shuffle, state_bytes);
-        let mut words = match feed.takes_words() {
-            true => steps.take_words(),
-            false => None,
+        let (mut keys, before) = match feed.takes_keys() {
+            true => Keys::split(&before),
+            false => (None, &before[..]),
         };
+        let mut steps = Steps::new(before);
         let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
             let at = made.at();
@@ -491,8 +492,8 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                     pairs(&[], &text);
                     return Ok(());
                 }
-                if let Some(words) = &mut words {
-                    return words.feed(record, &mut feed, &mut pairs);
+                if let Some(keys) = &mut keys {
+                    return keys.feed(record, &mut feed, &mut pairs);
                 }
                 feed.at(going.lies(sunk.get()));
                 feed.add(record, &mut pairs);

@@ -26,6 +26,7 @@ mod compute;
 mod draw;
 mod exact;
 mod express;
+mod fused;
 mod gather;
 mod go;
 mod groups;

@@ -339,8 +339,8 @@ impl Feed {
         }
     }
 
-    /// Whether words may come as such ([`Feed::add_word`]), where a record is nothing else.
-    pub fn takes_words(&self) -> bool {
+    /// Whether a record of one column is all that a group is told by, so that words may come as such ([`Feed::add_word`]).
+    pub fn takes_keys(&self) -> bool {
         self.is_value.is_some() && self.tallies.is_some()
     }
 

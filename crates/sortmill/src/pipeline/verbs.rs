@@ -10,7 +10,6 @@ use sortmill_io::sync::Arc;
 
 use super::aggregate::State;
 use super::column::{Column, Type, Value, row};
-use super::combine::PairSink;
 use super::compute::With;
 use super::draw::{Place, Sample};
 use super::gather::{Batches, Batching};
@@ -19,7 +18,6 @@ use super::lists::{Unpack, Unpacking};
 use super::observe::Observe;
 use super::patterns::Pattern;
 use super::reckon::Reckoned;
-use super::shuffle::Feed;
 use super::time::TIMESTAMPS;
 use super::unpivot::Unpivot;
 use crate::batch::Pause;
@@ -41,11 +39,11 @@ pub struct Parts {
     pub column: String,
     /// What the columns are called that come out.
     pub made: Vec<Column>,
-    how: How,
+    pub(super) how: How,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum How {
+pub(super) enum How {
     Words { lower: bool },
     Ngrams { count: usize, lower: bool },
     Split { by: Vec<u8> },
@@ -146,7 +144,7 @@ impl Parts {
     }
 
     /// Of no text at all no records are made; where each text makes one, that is bad input.
-    fn of_null(&self) -> Result<()> {
+    pub(super) fn of_null(&self) -> Result<()> {
         match self.how {
             How::Fields { .. } => {
                 let cause = format!("column {} is null, and has no fields", self.column);
@@ -154,6 +152,16 @@ impl Parts {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a record with `found` fields if that is not as many as there should be.
+    pub(super) fn check_count(&self, found: usize) -> Result<()> {
+        let wanted = self.made.len();
+        if found == wanted {
+            return Ok(());
+        }
+        let cause = format!("it has {found} fields where {wanted} are expected");
+        Err(Error::new(ErrorKind::Input, "reading fields", cause))
     }
 
     /// Its name, for people.
@@ -242,38 +250,6 @@ pub(super) struct Steps {
     steps: Vec<(Step, Scratch)>,
 }
 
-/// The step that cuts a column into words, alone: a call for each word that is known beforehand takes far less time.
-pub(super) struct Words {
-    at: usize,
-    lower: bool,
-    cutter: Cutter,
-}
-
-impl Words {
-    /// Feeds each word of `record`.
-    pub fn feed(
-        &mut self,
-        record: &[Value<'_>],
-        feed: &mut Feed,
-        pairs: PairSink<'_>,
-    ) -> Result<()> {
-        let text = match record[self.at] {
-            Value::Null => return Ok(()),
-            value => value.bytes(),
-        };
-        match self.cutter.ascii(text, self.lower) {
-            Some(text) => text.each_word(|word| {
-                feed.add_word(text, word, pairs);
-                Ok(())
-            }),
-            None => self.cutter.each(text, self.lower, |word| {
-                feed.add(&[Value::Bytes(word)], pairs);
-                Ok(())
-            }),
-        }
-    }
-}
-
 #[derive(Default)]
 struct Scratch {
     cutter: Cutter,
@@ -301,28 +277,6 @@ impl Steps {
         };
         Self {
             steps: steps.iter().map(with_scratch).collect(),
-        }
-    }
-
-    /// Takes away the last step, if that cuts a column into words.
-    pub fn take_words(&mut self) -> Option<Words> {
-        match self.steps.last()?.0 {
-            Step::Parts {
-                at,
-                parts:
-                    Parts {
-                        how: How::Words { lower },
-                        ..
-                    },
-            } => {
-                self.steps.pop();
-                Some(Words {
-                    at,
-                    lower,
-                    cutter: Cutter::default(),
-                })
-            }
-            _ => None,
         }
     }
 
@@ -585,11 +539,7 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
                 found += 1;
                 Ok(())
             })?;
-            if found != parts.made.len() {
-                let wanted = parts.made.len();
-                let cause = format!("it has {found} fields where {wanted} are expected");
-                return Err(Error::new(ErrorKind::Input, "reading fields", cause));
-            }
+            parts.check_count(found)?;
             next(values)
         }
     }
