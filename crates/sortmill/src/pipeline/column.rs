@@ -61,6 +61,11 @@ impl Type {
         if self.is_bytes() {
             return Ok(Value::Bytes(text));
         }
+        match (self, short_number(text)) {
+            (Self::I64, Some(number)) => return Ok(Value::I64(number as i64)),
+            (Self::U64, Some(number)) => return Ok(Value::U64(number)),
+            _ => {}
+        }
         let word = std::str::from_utf8(text).unwrap_or_default().trim_ascii();
         let value = match self {
             Self::Binary | Self::String => unreachable!("they are as they are"),
@@ -84,6 +89,17 @@ impl Type {
             Error::new(ErrorKind::Input, "reading a value", cause)
         })
     }
+}
+
+/// The number that 1 to 18 digits and nothing else are, as most numbers are written.
+fn short_number(text: &[u8]) -> Option<u64> {
+    if !(1..=18).contains(&text.len()) {
+        return None;
+    }
+    text.iter().try_fold(0, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| 10 * number + u64::from(digit))
+    })
 }
 
 /// A column.
@@ -306,6 +322,8 @@ pub(super) fn row<'a, T>(
         1 => return with(&[get(0)?]),
         2 => return with(&[get(0)?, get(1)?]),
         3 => return with(&[get(0)?, get(1)?, get(2)?]),
+        4 => return with(&[get(0)?, get(1)?, get(2)?, get(3)?]),
+        5 => return with(&[get(0)?, get(1)?, get(2)?, get(3)?, get(4)?]),
         _ => {}
     }
     let values = (0..count).map(get);
@@ -328,6 +346,37 @@ pub(super) fn corrupt() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_are_read() {
+        for text in [
+            "0",
+            "007",
+            "999999999999999999",
+            "18446744073709551615",
+            "+5",
+            " 12 ",
+        ] {
+            let wanted = Value::U64(text.trim().parse().unwrap());
+            assert_eq!(Type::U64.parse(text.as_bytes()).unwrap(), wanted);
+        }
+        for text in ["-9223372036854775808", "9223372036854775807", "-0", "4"] {
+            let wanted = Value::I64(text.parse().unwrap());
+            assert_eq!(Type::I64.parse(text.as_bytes()).unwrap(), wanted);
+        }
+        for text in [
+            "",
+            "-",
+            "1 2",
+            "1:",
+            "0x1",
+            "9223372036854775808",
+            "5/",
+            "\u{663}",
+        ] {
+            assert!(Type::I64.parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn values_come_back() {

@@ -21,7 +21,7 @@ use sortmill_io::sync::{Arc, core_count};
 use super::aggregate::Owned;
 use super::column::{Column, Value, corrupt};
 use super::draw::Draw;
-use super::fused::Keys;
+use super::fused::Fused;
 use super::gather::{Batches, HELD_BYTES};
 use super::held::temp_base;
 use super::observe::Observed;
@@ -461,8 +461,8 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
         let mut feed = Feed::of_mapper(&shuffle, state_bytes);
-        let (mut keys, before) = match feed.takes_keys() {
-            true => Keys::split(&before),
+        let (mut fused, before) = match feed.takes_keys() {
+            true => Fused::of(&before),
             false => (None, &before[..]),
         };
         let mut steps = Steps::new(before);
@@ -492,8 +492,8 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                     pairs(&[], &text);
                     return Ok(());
                 }
-                if let Some(keys) = &mut keys {
-                    return keys.feed(record, &mut feed, &mut pairs);
+                if let Some(fused) = &mut fused {
+                    return fused.feed(record, &mut feed, &mut pairs);
                 }
                 feed.at(going.lies(sunk.get()));
                 feed.add(record, &mut pairs);

@@ -251,9 +251,18 @@ enum Plain {
 
 impl Values {
     /// Takes the values out of the key in `bytes`. `None` if it is none.
-    pub fn read(&mut self, key: &[KeyColumn], mut bytes: &[u8]) -> Option<()> {
-        self.text.clear();
-        self.plain.clear();
+    pub fn read(&mut self, key: &[KeyColumn], bytes: &[u8]) -> Option<()> {
+        self.read_behind(0, key, bytes)
+    }
+
+    /// The same where the first `kept` values are as they were, and `key` and `bytes` begin behind them.
+    pub fn read_behind(&mut self, kept: usize, key: &[KeyColumn], mut bytes: &[u8]) -> Option<()> {
+        self.plain.truncate(kept);
+        let text = self.plain.iter().rev().find_map(|plain| match plain {
+            Plain::Text(_, to) => Some(*to),
+            Plain::Value(_) => None,
+        });
+        self.text.truncate(text.unwrap_or(0));
         for part in key {
             let turn = part.turn();
             if !part.is_there(&mut bytes)? {
@@ -301,7 +310,10 @@ impl Values {
 fn read_bytes(bytes: &mut &[u8], turn: u8, to: &mut Vec<u8>) -> Option<()> {
     loop {
         let zero = memchr::memchr(turn, bytes)?;
-        to.extend(bytes[..zero].iter().map(|byte| byte ^ turn));
+        match turn {
+            0 => to.extend_from_slice(&bytes[..zero]),
+            _ => to.extend(bytes[..zero].iter().map(|byte| byte ^ turn)),
+        }
         let mark = *bytes.get(zero + 1)? ^ turn;
         *bytes = &bytes[zero + 2..];
         match mark {

@@ -339,7 +339,8 @@ impl Feed {
         }
     }
 
-    /// Whether a record of one column is all that a group is told by, so that words may come as such ([`Feed::add_word`]).
+    /// Whether a group is told by the bytes of one column alone, so that where a record has no other they may come as such
+    /// ([`Feed::add_word`]).
     pub fn takes_keys(&self) -> bool {
         self.is_value.is_some() && self.tallies.is_some()
     }
@@ -588,12 +589,16 @@ impl Hand {
     fn next_key(&mut self, shuffle: &Shuffle, key: &[u8], sink: Sink<'_>) -> Result<()> {
         let hash_bytes = shuffle.hash_bytes();
         let columns = key.get(hash_bytes..).ok_or_else(corrupt)?;
+        // What tells the group has an end of its own where more of the key follows.
+        let is_same = self.is_open
+            && shuffle.orders_within()
+            && key.get(..self.head_bytes) == Some(&self.last[..self.head_bytes]);
         let head = match shuffle.orders_within() {
+            true if is_same => Some(self.head_bytes - hash_bytes),
             true => key::head_bytes(&shuffle.key[..shuffle.group_count], columns),
             false => Some(columns.len()),
         };
         let head = hash_bytes + head.ok_or_else(corrupt)?;
-        let is_same = self.is_open && self.last[..self.head_bytes] == key[..head];
         if !is_same {
             self.end(shuffle, sink)?;
             self.is_open = true;
@@ -604,14 +609,17 @@ impl Hand {
         }
         self.is_in_front =
             shuffle.counted.is_some() && columns.get(head - hash_bytes) == Some(&key::IN_FRONT);
-        let (parts, bytes) = match self.is_in_front {
-            true => (
-                &shuffle.key[..shuffle.group_count],
-                &columns[..head - hash_bytes],
-            ),
-            false => (&shuffle.key[..], columns),
+        let (kept, from) = match is_same {
+            true => (shuffle.group_count, head - hash_bytes),
+            false => (0, 0),
         };
-        self.values.read(parts, bytes).ok_or_else(corrupt)?;
+        let (parts, bytes) = match self.is_in_front {
+            true => (shuffle.group_count, head - hash_bytes),
+            false => (shuffle.key.len(), columns.len()),
+        };
+        let read =
+            (self.values).read_behind(kept, &shuffle.key[kept..parts], &columns[from..bytes]);
+        read.ok_or_else(corrupt)?;
         if !self.is_in_front && shuffle.orders_within() {
             let value = self.values.get(shuffle.group_count);
             self.states

@@ -1,7 +1,7 @@
 //! What is done to one record after the other: verbs that need no other record.
 //!
 //! In comes a record, as a row of values; out go any number of records to whoever is next. Each worker has steps of its
-//! own, with their scratch space. Text is cut where it lies and copied only where letters change.
+//! own, with their scratch space. Text is cut where it lies, and copied where words are looked for.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ use super::column::{Column, Type, Value, row};
 use super::compute::With;
 use super::draw::{Place, Sample};
 use super::gather::{Batches, Batching};
-use super::letters::Cutter;
+use super::letters::WordFinder;
 use super::lists::{Unpack, Unpacking};
 use super::observe::Observe;
 use super::patterns::Pattern;
@@ -252,7 +252,7 @@ pub(super) struct Steps {
 
 #[derive(Default)]
 struct Scratch {
-    cutter: Cutter,
+    finder: WordFinder,
     text: Vec<u8>,
     starts: Vec<usize>,
     found: Option<CaptureLocations>,
@@ -493,18 +493,18 @@ pub(super) fn check_values(values: &[Value<'_>], made: &[Column]) -> Result<()> 
 fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Result<()> {
     match &parts.how {
         How::Words { lower } => scratch
-            .cutter
+            .finder
             .each(text, *lower, |word| next(&[Value::Bytes(word)])),
         How::Ngrams { count, lower } => {
             let Scratch {
-                cutter,
+                finder,
                 text: row,
                 starts,
                 ..
             } = scratch;
             row.clear();
             starts.clear();
-            cutter.each(text, *lower, |word| {
+            finder.each(text, *lower, |word| {
                 starts.push(row.len());
                 row.extend_from_slice(word);
                 row.push(b' ');
@@ -545,7 +545,9 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
     }
 }
 
-fn each_part<'a>(
+/// Hands what stands between the places where `by` is in `text` to `see`.
+#[inline(always)]
+pub(super) fn each_part<'a>(
     text: &'a [u8],
     by: &[u8],
     mut see: impl FnMut(&'a [u8]) -> Result<()>,

@@ -1,4 +1,4 @@
-//! The innermost loops: copying scattered records, sorting entries, fetching ahead.
+//! The innermost loops: copying scattered records, sorting entries, telling bytes apart and finding ends, fetching ahead.
 //!
 //! This is the one file of the crate where code particular to a processor stands.
 
