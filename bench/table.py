@@ -226,11 +226,13 @@ def missed_notes(one, steps):
         if parts:
             words = ", ".join(f"{name} {seconds:+.1f} s" for name, seconds in parts.items())
             yield f"- {one.case.name}, {memory_words(memory)}, against F: {words}."
-    if steps:
+    # Of other data the steps tell nothing.
+    if steps and (steps.case.data, steps.case.data_bytes) == (one.case.data, one.case.data_bytes):
         costs = step_costs(steps)
         if costs:
             worst = max(costs, key=lambda name: costs[name][1])
-            yield f"- {one.case.name}: of its steps (below), {worst} costs most, {costs[worst][1]:.1f} s."
+            memory = memory_words(next(iter(steps.rounds)))
+            yield f"- {one.case.name}: of its steps in {memory} (below), {worst} costs most, {costs[worst][1]:.1f} s."
 
 
 def phases_over_floor(one, memory):
