@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,6 +23,16 @@ import sortmill as sm
 from test_functions import children, failed, lines_of, made
 
 Record = dict[str, Any]
+
+
+def test_a_process_that_nobody_waits_for_any_more_ends_without_words() -> None:
+    """One forked ahead, say, when the job had just ended: it used to print a traceback of a broken pipe."""
+    ours, theirs = socket.socketpair()
+    ours.close()
+    words = [sys.executable, "-c", "from sortmill._worker import main; main([0, 0], False)"]
+    ended = subprocess.run(words, stdin=theirs.fileno(), capture_output=True, timeout=60)
+    theirs.close()
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
 def test_processes_are_forks_of_one_that_has_arrow(tmp_path: Path) -> None:

@@ -29,7 +29,10 @@ use crate::wire::{Answer, Ask, PIECE_BYTES, Request, counted};
 #[pyfunction]
 pub fn serve(py: Python<'_>, memory: (i32, i32), is_forked: bool) -> PyResult<()> {
     let mut stream = UnixStream::from(stdin().as_fd().try_clone_to_owned()?);
-    Answer::hello(is_forked).send(&mut stream)?;
+    if Answer::hello(is_forked).send(&mut stream).is_err() {
+        // Nobody is there any more: it was forked ahead, and not needed.
+        return Ok(());
+    }
     let watched = stream.try_clone()?;
     // Whatever a function is doing, and whether it lets others go on or not.
     drop(spawn_owned("watch", move || die_with(&watched)));
@@ -37,7 +40,6 @@ pub fn serve(py: Python<'_>, memory: (i32, i32), is_forked: bool) -> PyResult<()
     module.call_method0("close_stdin")?;
     let (given, made) = (Shared::inherited(memory.0)?, Shared::inherited(memory.1)?);
     let Ok(payload) = py.detach(|| receive_payload(&mut stream)) else {
-        // Nobody is there any more: it was forked ahead, and not needed.
         return Ok(());
     };
     let functions = load(&module, &payload);
