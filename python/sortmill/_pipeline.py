@@ -252,8 +252,9 @@ class Pipeline:
 
         `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said. `temp` are
         folders for temporary files, used at once. Functions of yours run in so many `processes`, as many as threads if not
-        said, 0 for this one, which an interpreter without a GIL takes unasked; each of them may have `worker_memory` in use. `progress` shows how far it is, on a terminal and
-        in a notebook if not said; a function of yours gets a dictionary many times a second, and what it raises ends the job.
+        said, 0 for this one, which an interpreter without a GIL takes unasked; each of them may have `worker_memory` in use.
+        `progress` shows how far it is, on a terminal and in a notebook if not said; a function of yours gets a dictionary many
+        times a second, and what it raises ends the job.
         """
         settings = asked(memory, temp, threads, processes, worker_memory)
         jobs = self._written()

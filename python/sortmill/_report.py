@@ -20,8 +20,9 @@ class Report:
         self.counters: dict[str, int] = done.get("counters", {})
         """What functions counted (`sortmill.counter`)."""
         self.processes: dict[str, Any] = done.get("processes", {"count": 0})
-        """The processes that functions ran in: `count`, 0 for this one, in so many `threads` at once; how many were `started`, `forked` from one that has
-        imported what they begin with, and `died`; `resident_bytes_peak` of each, `server_bytes_peak` of that one."""
+        """The processes that functions ran in: `count`, 0 for this one, in so many `threads` at once; how many were `started`,
+        `forked` from one that has imported what they begin with, and `died`; `resident_bytes_peak` of each,
+        `server_bytes_peak` of that one."""
         self.summary: str = summary
         """A few lines for people."""
         data: dict[str, Any] = json.loads(text)

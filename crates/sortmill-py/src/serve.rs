@@ -40,6 +40,7 @@ pub fn serve(py: Python<'_>, memory: (i32, i32), is_forked: bool) -> PyResult<()
     module.call_method0("close_stdin")?;
     let (given, made) = (Shared::inherited(memory.0)?, Shared::inherited(memory.1)?);
     let Ok(payload) = py.detach(|| receive_payload(&mut stream)) else {
+        // Or by now.
         return Ok(());
     };
     let functions = load(&module, &payload);

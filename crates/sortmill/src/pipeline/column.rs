@@ -58,21 +58,17 @@ impl Type {
     /// # Errors
     /// [`ErrorKind::Input`] when it is none of this type.
     pub fn parse(self, text: &[u8]) -> Result<Value<'_>> {
-        if self.is_bytes() {
-            return Ok(Value::Bytes(text));
-        }
-        match (self, short_number(text)) {
-            (Self::I64, Some(number)) => return Ok(Value::I64(number as i64)),
-            (Self::U64, Some(number)) => return Ok(Value::U64(number)),
-            _ => {}
-        }
-        let word = std::str::from_utf8(text).unwrap_or_default().trim_ascii();
+        let word = || std::str::from_utf8(text).unwrap_or_default().trim_ascii();
         let value = match self {
-            Self::Binary | Self::String => unreachable!("they are as they are"),
-            Self::I64 => word.parse().ok().map(Value::I64),
-            Self::U64 => word.parse().ok().map(Value::U64),
-            Self::F64 => word.parse().ok().map(Value::F64),
-            Self::Bool => match word {
+            Self::Binary | Self::String => return Ok(Value::Bytes(text)),
+            Self::I64 => (short_number(text).map(|number| number as i64))
+                .or_else(|| word().parse().ok())
+                .map(Value::I64),
+            Self::U64 => short_number(text)
+                .or_else(|| word().parse().ok())
+                .map(Value::U64),
+            Self::F64 => word().parse().ok().map(Value::F64),
+            Self::Bool => match word() {
                 "true" => Some(Value::Bool(true)),
                 "false" => Some(Value::Bool(false)),
                 _ => None,

@@ -101,7 +101,9 @@ fn place_hash(length: usize, [first, second]: [u64; 2]) -> u64 {
     const TURNS: [u64; 2] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
     let (one, other) = (first ^ TURNS[0], second ^ TURNS[1] ^ length as u64);
     let product = u128::from(one) * u128::from(other);
-    (product >> 64) as u64 ^ product as u64
+    let both = (product >> 64) as u64 ^ product as u64;
+    // A place is of the lower bits, and some keys differ little in those alone.
+    both ^ both >> 32
 }
 
 impl Table {
@@ -422,6 +424,33 @@ mod tests {
                 assert_ne!(short(&other), short(&text[..count]));
             }
         }
+    }
+
+    /// Keys that differ in one byte, or in the last digits of a number, as minutes and numbers of users do, used to begin at one place.
+    #[test]
+    fn keys_that_are_nearly_alike_have_places_of_their_own() {
+        let place_count = |keys: Vec<Vec<u8>>| {
+            let place = |key: &Vec<u8>| place_hash(key.len(), short(key)) & 0xfff;
+            keys.iter()
+                .map(place)
+                .collect::<std::collections::BTreeSet<_>>()
+                .len()
+        };
+        for length in 1..=SHORT_BYTES {
+            for at in 0..length {
+                let key = |byte: u8| {
+                    let mut key = vec![b'0'; length];
+                    key[at] = byte;
+                    key
+                };
+                let found = place_count((0..=u8::MAX).map(key).collect());
+                assert!(found > 200, "byte {at} of {length}: {found} of 256");
+            }
+        }
+        let minutes = (0..60).map(|minute| format!("2026-11-23T10:{minute:02}").into_bytes());
+        assert!(place_count(minutes.collect()) > 50);
+        let users = (0..1000).map(|user| format!("user{user:012}").into_bytes());
+        assert!(place_count(users.collect()) > 800);
     }
 
     #[test]
