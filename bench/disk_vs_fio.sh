@@ -2,7 +2,8 @@
 # Whether `sortmill bench disk` says what fio says: the same size, depth, file length and time, direct,
 # io_uring, buffers in huge pages, for which glibc asks as our pools do (2.35 or later; --mem=mmaphuge would
 # need pages reserved for the whole machine). In each round fio runs before and after ours, because disks
-# drift, and ours is compared with the mean of the two; what counts is the median of the rounds.
+# drift, and ours is compared with the mean of the two; what counts is the median of the rounds. Each lays its
+# files out anew.
 #   ROUNDS=3 SECONDS_EACH=3 BLOCK=4MiB DEPTH=8 FILE=256MiB bench/disk_vs_fio.sh [DIR]
 # Below 3 seconds fio says too much for reading and writing at once: its two jobs do not begin together, and
 # whichever is alone for a while is faster.
@@ -35,15 +36,18 @@ fio_run() {
 }
 milliseconds() { python3 -c "print(f'{$seconds * $1:.0f}ms')"; }
 timed=(--time_based "--ramp_time=$(milliseconds 250)" "--runtime=$(milliseconds 1000)")
+# Files anew for each, as ours are: where on a disk a file lies may be worth a fifth of its rate.
 fio_round() {
+	rm -f "$folder"/fio-read "$folder"/fio-write
+	for name in fio-read fio-write; do
+		fio_run --name="$name" --filename="$name" --rw=write --end_fsync=1 >/dev/null
+	done
 	fio_run "${timed[@]}" --name=read --filename=fio-read --rw=read >"$1-read.json"
 	fio_run "${timed[@]}" --name=write --filename=fio-write --rw=write >"$1-write.json"
 	fio_run "${timed[@]}" --name=read --filename=fio-read --rw=read \
 		--name=write --filename=fio-write --rw=write >"$1-both.json"
+	rm -f "$folder"/fio-read "$folder"/fio-write
 }
-for name in fio-read fio-write; do
-	fio_run --name="$name" --filename="$name" --rw=write --end_fsync=1 >/dev/null
-done
 for round in $(seq "$rounds"); do
 	fio_round "$results/$round-before"
 	"$sortmill" bench disk "$folder" --json --overwrite --rounds 1 --seconds "$seconds" --block "$block" --depth "$depth" \

@@ -9,11 +9,11 @@
 //! merge them. Where one is not, the long way has the right words, or the right order.
 //!
 //! ```text
-//! inputs -- read --> one text each -- cut --> records -- sort --> (word, ordinal) -- prove, then write --> stdout
+//! inputs -- read --> one text each -- cut --> records -- sort --> entries -- prove, then write --> stdout
 //!              \---- more than is small, bad, or compressed: the long way, with what was read of streams
 //! ```
 //!
-//! Memory: the texts, 32 bytes for each record, and one buffer for output, at most a quarter of what the job may use.
+//! Memory: the texts, 48 bytes for each record, and one buffer for output, at most a quarter of what the job may use.
 //! It is given back when the job ends.
 
 use memchr::arch::all::memchr::One;
@@ -28,8 +28,10 @@ use crate::job::{Boundaries, Job, Output, Tuning};
 use crate::order::{Format, Order, kv_bytes};
 use crate::queue::Stop;
 use crate::run::proof::compare;
+use crate::stage::kernel::{self, Entry};
 use crate::stage::read::{OPEN_MAX, Source, codec_of};
 use crate::stage::reduce::Gather;
+use crate::stage::sort;
 use crate::stage::write::to_stream;
 use crate::yields::Yield;
 
@@ -37,8 +39,8 @@ use crate::yields::Yield;
 const SMALL_BYTES: u64 = 16 << 20;
 /// So little may be sorted anywhere: nobody need be asked how much memory there is, nor the processor what it can do.
 const TINY_BYTES: u64 = 256 << 10;
-/// Bytes that a record takes beside its own: where it lies, and its entry.
-const RECORD_BYTES: u64 = (size_of::<&[u8]>() + size_of::<Entry>()) as u64;
+/// Bytes that a record takes beside its own: where it lies, its entry, and room to sort that.
+const RECORD_BYTES: u64 = (size_of::<&[u8]>() + 2 * size_of::<Entry>()) as u64;
 /// What is written in one go.
 const WRITE_BYTES: usize = 256 << 10;
 /// What is asked of a stream in one go.
@@ -51,9 +53,6 @@ pub enum Small {
     /// It was not, or something is wrong with it: nothing was written. The inputs, for the long way.
     Larger(Vec<Source>),
 }
-
-/// Word 0 of a key, and which record it is of.
-type Entry = (u64, u32);
 
 /// Sorts what `sources`, the opened inputs of `job`, hold, if that is small and goes to standard output. Nothing is
 /// told of it meanwhile or afterwards but what comes back.
@@ -273,29 +272,27 @@ fn put_in_order(order: &Order, records: &[&[u8]], os: &dyn Os, stop: &Stop) -> R
     let mut entries: Vec<Entry> = Vec::with_capacity(records.len());
     for (ordinal, record) in (0..).zip(records) {
         before.add(record, key);
-        entries.push((order.word(record, 0), ordinal));
+        entries.push(kernel::entry(order.word(record, 0), ordinal, ordinal));
     }
-    entries.sort_unstable_by(|a, b| {
-        let by_key = || match order.ends_with(a.0, 0) {
-            true => std::cmp::Ordering::Equal,
-            false => order.compare(records[a.1 as usize], records[b.1 as usize]),
-        };
-        a.0.cmp(&b.0).then_with(by_key).then(a.1.cmp(&b.1))
-    });
+    let mut scratch = vec![0; records.len()];
+    sort::sort_from(order, records, 0, &mut entries, &mut scratch);
+    drop(scratch);
+    let record = |entry: Entry| records[kernel::location(entry) as usize];
     let mut dropped = Fingerprint::default();
     if order.is_unique() {
         entries.dedup_by(|later, first| {
-            let [record, kept] = [later.1, first.1].map(|ordinal| records[ordinal as usize]);
-            let is_repeat = later.0 == first.0 && order.compare(record, kept).is_eq();
+            // Sorting has left the word that decided: equal keys have equal ones, though others may have too.
+            let is_repeat = kernel::word(*later) == kernel::word(*first)
+                && order.compare(record(*later), record(*first)).is_eq();
             if is_repeat {
-                dropped.add(record, key);
+                dropped.add(record(*later), key);
             }
             is_repeat
         });
     }
     let mut gathered = Gather::new(order, key);
-    for &(_, ordinal) in &entries {
-        gathered.next(records[ordinal as usize], ordinal.into())?;
+    for &entry in &entries {
+        gathered.next(record(entry), kernel::ordinal(entry).into())?;
     }
     let written = gathered.fingerprint;
     dropped.merge(&written);
@@ -305,8 +302,8 @@ fn put_in_order(order: &Order, records: &[&[u8]], os: &dyn Os, stop: &Stop) -> R
     let out = out.map_err(|error| Error::io("opening the output", "-".as_ref(), &error))?;
     let mut buffer = Vec::with_capacity(WRITE_BYTES.min(before.bytes as usize));
     let mut offset = 0;
-    for &(_, ordinal) in &entries {
-        let record = records[ordinal as usize];
+    for &entry in &entries {
+        let record = record(entry);
         if buffer.len() + record.len() > WRITE_BYTES {
             offset += to_stream(os, &out, &buffer, offset, stop)?;
             buffer.clear();
