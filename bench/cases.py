@@ -63,7 +63,7 @@ CASES = [
     Case("lines-2gib", "whole lines, ASCII", "ascii", "line", 10 * GB, 100, (2 * GIB,), (), "lines",
          ("sortmill", "gnu"),
          Target(over_floor_max=1.3, times_rival_min={"gnu": 3.0}, cpu_s_per_gb_max=3.0)),
-    Case("in-memory", "records in ASCII, 4 times the memory", "ascii", "key", GB, 100, (4 * GIB,), KEY_FLAGS,
+    Case("in-memory", "records in ASCII, memory four times the data", "ascii", "key", GB, 100, (4 * GIB,), KEY_FLAGS,
          "fixed", ("sortmill", "chdb", "duckdb", "polars", "gnu", "pyspark"),
          Target(over_floor_max=1.35, times_best_rival_min=3.5, cpu_s_per_gb_max=2.0)),
     Case("short-records", "binary records of 24 bytes", "short", "key", 24 * 41_666_666, 24, (4 * GIB,),

@@ -37,14 +37,16 @@ def check():
 
 
 def expected():
-    """The page with the tables of the newest file of a commit that can be looked up."""
+    """The page with both tables, each of the newest file of a commit that can be looked up and has rows of it."""
     files = [(path, read(path)) for path in sorted(RUNS.glob("*-pipelines.csv"))]
     fit = [(path, rows) for path, rows in files if rows and "dirty" not in str(rows[0]["commit"])]
-    block = "Not measured yet."
-    if fit:
-        path, rows = fit[-1]
-        block = f"{tables(rows)}\n\n{provenance(path, rows)}"
-    return replaced(PAGE, BEGIN, END, block)
+    blocks = []
+    for table, of_table in ((large_table, large_rows), (small_table, small_rows)):
+        having = [(path, of_table(rows)) for path, rows in fit if of_table(rows)]
+        if having:
+            path, rows = having[-1]
+            blocks.append(f"{table(rows)}\n\n{provenance(path, rows)}")
+    return replaced(PAGE, BEGIN, END, "\n\n".join(blocks) or "Not measured yet.")
 
 
 def read(path):
@@ -54,10 +56,16 @@ def read(path):
                 for line in csv.DictReader(file)]
 
 
+def large_rows(rows):
+    return [row for row in rows if row["case"] != "small"]
+
+
+def small_rows(rows):
+    return [row for row in rows if row["case"] == "small"]
+
+
 def tables(rows):
-    large = [row for row in rows if row["case"] != "small"]
-    small = [row for row in rows if row["case"] == "small"]
-    return "\n\n".join(made for made in (large_table(large), small_table(small)) if made)
+    return "\n\n".join(made for made in (large_table(large_rows(rows)), small_table(small_rows(rows))) if made)
 
 
 def large_table(rows):
@@ -121,7 +129,7 @@ def provenance(path, rows):
     row = rows[0]
     versions = dict(sorted((row["program"], row["version"]) for row in rows))
     told = ", ".join(f"{program} {number}" for program, number in versions.items())
-    over = rounds_words([row for row in rows if row["case"] != "small"])
+    over = rounds_words(rows) if large_rows(rows) else f"{max(row['round'] for row in rows)} rounds"
     return (f"`bench/runs/{path.name}`: {over}; {told};\n{row['date']}, commit "
             f"{row['commit']}, {row['cpu']}, {row['cores']} cores, {row['memory_total_bytes'] / GIB:.1f} GiB, "
             f"Linux {row['kernel']}, {row['file_system']}")

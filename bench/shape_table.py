@@ -97,7 +97,7 @@ def small_table(rows):
     first = rows[0]
     group_mib = f"{first['cgroup_limit_bytes'] / (1 << 20):.0f} MiB"
     lines = [f"Every kind, {size_words(first)}, in a memory cgroup of {group_mib}, which is that and 5 % and 64 MiB;\n"
-             "each output was checked:", "",
+             "each output was checked; yes: it kept within that:", "",
              in_cells(["shape", "wall s", "largest over mean partition", "peak memory over limit",
                        "own I/O over least", ""]), "|---|---|---|---|---|---|"]
     for name, mine in by_shape(rows).items():
@@ -131,6 +131,7 @@ def size_words(row):
 def provenance(path, rows):
     row = rows[0]
     rounds = max(row["round"] for row in rows)
-    return (f"`bench/runs/{path.name}`: {rounds} rounds, median (least - most);\n{row['date']}, commit "
+    over = "one round" if rounds == 1 else f"{rounds} rounds, median (least - most)"
+    return (f"`bench/runs/{path.name}`: {over};\n{row['date']}, commit "
             f"{row['commit']}, {row['cpu']}, {row['cores']} cores, {row['memory_total_bytes'] / GIB:.1f} GiB, "
             f"Linux {row['kernel']}, {row['file_system']}")

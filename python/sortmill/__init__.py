@@ -1,6 +1,6 @@
 """Sorts, groups and reduces data far larger than memory.
 
-`Pipeline` begins a program of a few lines; `sort` is all that the command line can do. docs/python.md has a tutorial.
+`Pipeline` begins a program of a few lines; `sort` is the command `sortmill sort` into a file. docs/python.md has a tutorial.
 """
 
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SpaceError, UsageError

@@ -31,7 +31,7 @@ impl Kind {
 }
 
 /// The flags of records that are made of columns.
-#[derive(Args)]
+#[derive(Args, Default, Debug)]
 #[command(next_help_heading = "Columns: --format csv, tsv and jsonl")]
 pub struct By {
     /// The columns that decide the order, the most significant first: `ts,-id:num`. A minus has larger come first; :num

@@ -19,7 +19,7 @@ use crate::sort::keys::{line_order, refused};
 use crate::sort::options::Gnu;
 
 /// How records lie in the input and what they are ordered by.
-#[derive(Args)]
+#[derive(Args, Debug)]
 pub struct Shape {
     /// How records lie in the input: `lines`; `fixed:SIZE` for records of SIZE bytes; `kv` for pairs, which
     /// are the length of the key and that of the value, 4 bytes each and the lowest first, then the key, then

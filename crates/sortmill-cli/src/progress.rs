@@ -22,7 +22,7 @@ use sortmill::text;
 use crate::common::say;
 
 /// The flag that several commands have.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Default, Debug)]
 pub struct Flag {
     /// Show how far the job is, on stderr: `auto` redraws a line on a terminal and shows nothing elsewhere,
     /// `plain` writes a line now and then, `json` one object a line. Default: auto; none where -q is given

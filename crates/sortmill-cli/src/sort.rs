@@ -1,9 +1,9 @@
 //! `sortmill sort`, the commands that share its table (`merge`, `shuffle`, `uniq`, `count`, `top`), and the program itself
 //! where it is called `sort`.
 //!
-//! Words are read in GNU's way ([`words`]), then by clap, whose table holds GNU's options ([`options`]) and our own;
-//! [`refusals`] looks at them as a whole, [`keys`] makes an order of lines out of them. What comes out is a [`Job`] for
-//! the engine, or a check of one input ([`disorder`]).
+//! Words are read in GNU's way ([`words`]), then by clap, whose table holds GNU's options ([`options`]) and our own; the
+//! simplest without it ([`letters`]). [`refusals`] looks at them as a whole, [`keys`] makes an order of lines out of them.
+//! What comes out is a [`Job`] for the engine, or a check of one input ([`disorder`]).
 
 mod annotate;
 mod called;
@@ -12,6 +12,7 @@ mod disorder;
 mod doubts;
 mod files_from;
 pub mod keys;
+mod letters;
 mod locale;
 pub mod made;
 pub mod options;
@@ -60,7 +61,7 @@ use self::words::{OldKey, Way};
 ///
 /// Takes the options of GNU sort and writes the same bytes as `LC_ALL=C sort`, and has some of its own. As in GNU sort,
 /// options may follow files, letters may stand together, and GNU's long names may be cut short; our own may not.
-#[derive(Args)]
+#[derive(Args, Debug)]
 #[command(args_override_self = true, disable_help_flag = true, disable_version_flag = true, version = VERSION)]
 pub struct Sort {
     /// Files to sort, in the order in which equal records come out; `-` or none is standard input
@@ -115,7 +116,7 @@ pub struct Sort {
         value_name = "NAME",
         requires = "parts",
         conflicts_with = "output",
-        default_value = "part-{:05}"
+        default_value = PART_NAME
     )]
     part_name: PartName,
 
@@ -246,6 +247,9 @@ pub struct Sort {
     old_keys: Vec<OldKey>,
 }
 
+/// What the files of `--parts` are called where nobody says.
+const PART_NAME: &str = "part-{:05}";
+
 const VERSION: &str = concat!("(Sortmill) ", env!("CARGO_PKG_VERSION"));
 
 /// What was asked of `sort`, if it is `sort` that this process is called as, or its first word, or that is `merge`,
@@ -259,8 +263,14 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
         true => Called::Sort,
         false => Called::of_word(words.next()?.to_str()?)?,
     };
+    let (words, way) = (words.collect::<Vec<_>>(), Way::of_environment());
+    if let Called::Sort | Called::SortmillSort = called
+        && let Some(sort) = letters::read(&words, way)
+    {
+        return Some(sort.called(called));
+    }
     let mut table = called.table();
-    let read = words::read(words, &table, Way::of_environment()).unwrap_or_else(|refusal| {
+    let read = words::read(words, &table, way).unwrap_or_else(|refusal| {
         say(&format!(
             "sortmill: {}\n\nTry `{} --help`.\n",
             refusal.cause,

@@ -21,6 +21,10 @@ use crate::plan::{Inputs, Plan};
 /// So many lines, or bytes of them, wait until their places are in the cache.
 const WAITING_COUNT: usize = 32;
 const WAITING_BYTES: usize = 2048;
+/// Bytes that a few lines take at first, and how many times as many come after those that are too few: the memory that a job may
+/// use is not to be touched for a handful of lines, which takes longer than to count them.
+const FIRST_BYTES: usize = 4 << 20;
+const GROWS_TIMES: usize = 16;
 /// Longer lines pass by.
 const LINE_BYTES_MAX: usize = 1024;
 
@@ -55,7 +59,7 @@ pub fn may_count_early(job: &Job, machine: &Machine) -> bool {
 /// The map function: lines that end in `delimiter` become pairs.
 fn counting(delimiter: u8) -> MapFn {
     Arc::new(move |state_bytes| {
-        let mut counts = Counts::new(usize::try_from(state_bytes).unwrap_or(usize::MAX));
+        let mut counts = Counts::growing(usize::try_from(state_bytes).unwrap_or(usize::MAX));
         Box::new(move |line, made| match line {
             Some(line) => {
                 let line = line.strip_suffix(&[delimiter]).unwrap_or(line);
@@ -92,6 +96,8 @@ impl Out for Records {
 /// What one worker counts: lines, or other keys.
 pub struct Counts {
     bytes: usize,
+    /// Bytes that it takes for now: those that are too few are handed on whole, and it begins anew with more.
+    room: usize,
     /// Mapped when it is known how long lines are; nothing, where memory is too little for any.
     kept: Option<Kept>,
     worth: Worth,
@@ -112,12 +118,24 @@ impl Counts {
     /// Nothing, in at most `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
+        let bytes = bytes.saturating_sub(WAITING_BYTES + LINE_BYTES_MAX);
         Self {
-            bytes: bytes.saturating_sub(WAITING_BYTES + LINE_BYTES_MAX),
+            bytes,
+            room: bytes,
             kept: None,
             worth: Worth::default(),
             waiting: Waiting::default(),
             handed_on: None,
+        }
+    }
+
+    /// The same, in few bytes at first.
+    #[must_use]
+    pub fn growing(bytes: usize) -> Self {
+        let counts = Self::new(bytes);
+        Self {
+            room: counts.bytes.min(FIRST_BYTES),
+            ..counts
         }
     }
 
@@ -158,9 +176,9 @@ impl Counts {
     /// Maps its memory, for keys of so many bytes.
     fn begin(&mut self, key_bytes: usize) {
         if self.kept.is_none() && self.bytes > 0 {
-            self.kept = Kept::new(self.bytes, key_bytes);
+            self.kept = Kept::new(self.room, key_bytes);
             if self.kept.is_none() {
-                self.bytes = 0;
+                (self.bytes, self.room) = (0, 0);
             }
         }
     }
@@ -186,7 +204,13 @@ impl Counts {
             match found {
                 Found::There(at) => kept.set_number(at, kept.number(at) + 1),
                 Found::Begun => {}
-                Found::NoRoom => made.put(line, 1),
+                Found::NoRoom => {
+                    made.put(line, 1);
+                    if self.room < self.bytes {
+                        self.handed_on = Some(0);
+                        continue;
+                    }
+                }
             }
             if self.worth.note(hash, &found, kept) {
                 self.handed_on = Some(0);
@@ -210,7 +234,13 @@ impl Counts {
             made.put(line, count);
             at = end;
         }
-        kept.clear();
+        match self.room < self.bytes {
+            true => {
+                self.kept = None;
+                self.room = self.bytes.min(GROWS_TIMES * self.room);
+            }
+            false => kept.clear(),
+        }
         self.handed_on = None;
     }
 }
@@ -238,7 +268,10 @@ mod tests {
 
     /// Counts lines in `bytes` bytes of memory; all must come out as often as they came in. Answers how many pairs.
     fn check(lines: impl Iterator<Item = Vec<u8>>, bytes: usize) -> usize {
-        let mut counts = Counts::new(bytes);
+        check_of(Counts::new(bytes), lines)
+    }
+
+    fn check_of(mut counts: Counts, lines: impl Iterator<Item = Vec<u8>>) -> usize {
         let order = Order::new(Format::Kv, &[]).unwrap();
         let mut made = Records::new(order, 64 << 10, 1000);
         let (mut wanted, mut found) = (BTreeMap::new(), BTreeMap::new());
@@ -292,6 +325,19 @@ mod tests {
         for bytes in [0, 31, 5000, 200_000] {
             check((0..2000).map(|at| b"x".repeat(at % 40 * 100)), bytes);
         }
+    }
+
+    #[test]
+    fn a_few_lines_take_little_memory_and_more_of_them_more() {
+        // Each twice at a time, so that it shows at once that they repeat.
+        let grown = |count: u64, times: u64| {
+            let lines = (0..2 * count * times).map(|at| number(at / 2 % count));
+            check_of(Counts::growing(256 << 20), lines)
+        };
+        assert_eq!(grown(1000, 100), 1000);
+        // What did not fit at first was handed on, once.
+        let pairs = grown(400_000, 3);
+        assert!((400_001..700_000).contains(&pairs), "{pairs}");
     }
 
     #[test]

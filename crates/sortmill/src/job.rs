@@ -226,6 +226,8 @@ pub struct Job {
     /// Keep records whose keys begin with the same so many bytes in one partition: groups whose records are ordered by the
     /// rest of the key.
     pub equal_heads_meet: Option<usize>,
+    /// What is made of groups needs all of their records: nothing made them fewer on their way.
+    pub gives_groups_whole: bool,
     /// What happens to each record before it is partitioned.
     pub map: Option<MapFn>,
     /// What is done around its calls with the records of a batch, or some of them; `None` is nothing.
@@ -336,6 +338,7 @@ impl Job {
             boundaries: Boundaries::Sample,
             equal_keys_meet: false,
             equal_heads_meet: None,
+            gives_groups_whole: false,
             map: None,
             map_around: None,
             map_makes_pairs: false,

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use crate::size::{self, Size};
 
 /// What GNU sort has and our own flags do not.
-#[derive(Args, Default)]
+#[derive(Args, Default, Debug)]
 #[command(next_help_heading = "Order of lines, as in GNU sort")]
 pub struct Gnu {
     /// Skip the blanks that a field begins with

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sortmill_io::Os;
 use sortmill_io::os::Kind;
-use sortmill_io::sync::atomic::AtomicU64;
+use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, core_count};
 
 use super::aggregate::Owned;
@@ -325,6 +325,7 @@ impl Pipeline {
         if phase.shuffle.groups() {
             job.equal_keys_meet = true;
             job.equal_heads_meet = phase.shuffle.head_bytes();
+            job.gives_groups_whole = phase.shuffle.gives_groups_whole();
         }
         if phase.shuffle.hashes() || phase.shuffle.draw().is_some() || phase.passes_on {
             job.boundaries = Boundaries::Uniform;
@@ -460,7 +461,8 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
-        let mut feed = Feed::of_mapper(&shuffle, state_bytes);
+        let is_full = Arc::new(AtomicBool::new(false));
+        let mut feed = Feed::of_mapper(&shuffle, state_bytes, &is_full);
         let (mut fused, before) = match feed.takes_keys() {
             true => Fused::of(&before),
             false => (None, &before[..]),
@@ -470,20 +472,20 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
         Box::new(move |record, made| {
             let at = made.at();
             let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
-            let is_full = Cell::new(false);
+            is_full.store(false, Ordering::Relaxed);
             let (input, offset) = made.place;
             let going = Going {
                 slab: (input, offset.wrapping_sub(at as u64)),
                 place: at as u32,
                 sunk: &sunk,
                 is_sample: made.is_sample(),
-                is_full: &|| is_full.get(),
+                is_full: &|| is_full.load(Ordering::Relaxed),
                 blamed: &blamed,
             };
             let (pause, origin) = (made.pause(), made.origin);
             let mut pairs = |key: &[u8], value: &[u8]| {
                 made.push_pair(key, value);
-                is_full.set(made.is_full());
+                is_full.store(made.is_full(), Ordering::Relaxed);
             };
             let mut sink = |record: &[Value<'_>]| {
                 if let Some((form, columns)) = &writes {
@@ -506,7 +508,7 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 None => steps.pause(pause, going, &mut sink),
             };
             if record.is_none() && pause == Pause::End && done.is_ok() && !steps.is_held() {
-                feed.end_some(&mut pairs, &|| is_full.get());
+                feed.end_some(&mut pairs, &|| is_full.load(Ordering::Relaxed));
             }
             if steps.is_held() {
                 made.hold_back();

@@ -22,7 +22,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use sortmill_io::sync::Arc;
-use sortmill_io::sync::atomic::{AtomicU64, Ordering};
+use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::aggregate::{Computed, State};
 use super::column::{Column, Value, corrupt, row};
@@ -230,6 +230,11 @@ impl Shuffle {
         matches!(self.how, How::Keep | How::Sort | How::Random(_))
     }
 
+    /// Whether it hands out all records of a group, and nothing made of several.
+    pub fn gives_groups_whole(&self) -> bool {
+        matches!(self.how, How::Apply(..))
+    }
+
     /// Whether its feed in a mapper hands on what it keeps in pieces, and so may keep much: of groups that are only counted or told
     /// apart.
     pub fn ends_in_pieces(&self) -> bool {
@@ -307,12 +312,17 @@ impl Feed {
     }
 
     /// One that hands on what it kept in pieces, if the shuffle allows that ([`Shuffle::ends_in_pieces`]).
-    pub fn of_mapper(shuffle: &Arc<Shuffle>, state_bytes: u64) -> Self {
+    /// `is_full` says, after each pair, whether it had better make no more than it must.
+    pub fn of_mapper(shuffle: &Arc<Shuffle>, state_bytes: u64, is_full: &Arc<AtomicBool>) -> Self {
         match &shuffle.how {
-            How::Group(aggregates) if shuffle.ends_in_pieces() => Self {
-                tallies: Some(Tallies::new(aggregates, !shuffle.is_sorted, state_bytes)),
-                ..Self::new(shuffle, 0)
-            },
+            How::Group(aggregates) if shuffle.ends_in_pieces() => {
+                let is_hashed = !shuffle.is_sorted;
+                Self {
+                    tallies: Some(Tallies::new(aggregates, is_hashed, state_bytes, is_full)),
+                    table: None,
+                    ..Self::new(shuffle, 0)
+                }
+            }
             _ => Self::new(shuffle, state_bytes),
         }
     }
@@ -348,10 +358,8 @@ impl Feed {
     /// Takes a record that is a word of `text`.
     #[inline(always)]
     pub fn add_word(&mut self, text: &Padded, word: Range<usize>, pairs: PairSink<'_>) {
-        match &mut self.tallies {
-            Some(tallies) => tallies.add_word(text, word, pairs),
-            None => self.add(&[Value::Bytes(text.word(word))], pairs),
-        }
+        let tallies = self.tallies.as_mut();
+        tallies.expect("it takes keys").add_word(text, word, pairs);
     }
 
     fn add_any(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {

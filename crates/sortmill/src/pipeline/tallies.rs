@@ -6,6 +6,9 @@
 
 use std::ops::Range;
 
+use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::{AtomicBool, Ordering};
+
 use super::aggregate::Computed;
 use super::column::Value;
 use super::combine::{PairSink, SHORT_BYTES, Short, Table, hashed};
@@ -30,6 +33,8 @@ pub struct Tallies {
     is_beyond: bool,
     how: How,
     key: Vec<u8>,
+    /// Whether who takes the pairs had better get no more of them for now.
+    is_full: Arc<AtomicBool>,
 }
 
 /// What a group becomes as a pair.
@@ -68,9 +73,14 @@ impl Out for Pairs<'_> {
 
 impl Tallies {
     /// Those of groups with these aggregates, a count or none, which become pairs with a hash in front of their keys or without, in
-    /// so many bytes.
+    /// so many bytes. Who takes the pairs says in `is_full`, after each, whether there is room for more than one record makes.
     #[must_use]
-    pub fn new(aggregates: &[Computed], is_hashed: bool, bytes: u64) -> Self {
+    pub fn new(
+        aggregates: &[Computed],
+        is_hashed: bool,
+        bytes: u64,
+        is_full: &Arc<AtomicBool>,
+    ) -> Self {
         let table_bytes = (bytes / TABLE_SHARE).min(TABLE_BYTES_MAX);
         Self {
             table: Table::new(aggregates, table_bytes),
@@ -82,6 +92,7 @@ impl Tallies {
                 is_counted: !aggregates.is_empty(),
             },
             key: Vec::new(),
+            is_full: Arc::clone(is_full),
         }
     }
 
@@ -125,14 +136,13 @@ impl Tallies {
     }
 
     fn add_beyond(&mut self, key: &[u8], pairs: PairSink<'_>) {
-        // What one record makes is little.
-        let (how, is_full) = (self.how, &|| false);
-        let key_scratch = &mut self.key;
+        // Counts that are of little use any more are handed on beside the record, all of them: piece by piece.
+        let is_full = &self.is_full;
         let mut pairs = Pairs {
             pairs,
-            is_full,
-            how,
-            key: key_scratch,
+            is_full: &|| is_full.load(Ordering::Relaxed),
+            how: self.how,
+            key: &mut self.key,
         };
         self.counts.add(group_hash(key), key, &mut pairs);
     }
@@ -195,23 +205,33 @@ mod tests {
     use crate::pipeline::column::{Column, Type};
     use crate::pipeline::count;
 
-    /// Counts keys in `bytes` bytes, handing on at most a hundred at a time. What comes out must count them all; answers how many
-    /// pairs that are.
+    /// Counts keys in `bytes` bytes, handing on at most a hundred at a time, and little more than that for any one key. What comes out
+    /// must count them all; answers how many pairs that are.
     fn check(keys: impl Iterator<Item = String>, bytes: u64, is_hashed: bool) -> usize {
         let columns = [Column::new("key", Type::String)];
         let (aggregate, _) = count().find(&columns).unwrap();
-        let mut tallies = Tallies::new(&[aggregate], is_hashed, bytes);
+        let is_full = Arc::new(AtomicBool::new(false));
+        let mut tallies = Tallies::new(&[aggregate], is_hashed, bytes, &is_full);
         let (mut wanted, mut found) = (BTreeMap::new(), BTreeMap::new());
-        let made = Cell::new(0);
+        let (made, room_from) = (Cell::new(0), Cell::new(0));
         let mut take = |key: &[u8], value: &[u8]| {
             made.set(made.get() + 1);
+            is_full.store(made.get() >= room_from.get() + 100, Ordering::Relaxed);
             let (hash, key) = key.split_at(if is_hashed { 8 } else { 0 });
             assert!(!is_hashed || hash == group_hash(key).to_be_bytes());
             let count = u64::from_le_bytes(value.try_into().unwrap());
             *found.entry(key.to_vec()).or_insert(0) += count;
         };
         for key in keys {
+            room_from.set(made.get());
+            is_full.store(false, Ordering::Relaxed);
             tallies.add(key.as_bytes(), &[Value::Bytes(key.as_bytes())], &mut take);
+            // Those that waited beside it, and a piece of what is of no use any more.
+            let for_one = made.get() - room_from.get();
+            assert!(
+                for_one <= 100 + 2 * WAITING_COUNT,
+                "{for_one} pairs for one key"
+            );
             *wanted.entry(key.into_bytes()).or_insert(0) += 1;
         }
         loop {
@@ -237,6 +257,10 @@ mod tests {
             let beyond = check(keys(200_000, 20_000), 4 << 20, is_hashed);
             assert!((20_000..60_000).contains(&beyond), "{beyond}");
             assert!(check(keys(200_000, 40_000), 1 << 20, is_hashed) > 40_000);
+            // Sorted ones: those that are kept come no more, and are handed on while the next ones come.
+            let twice = (0..2_000_000).map(|at| (at / 2).to_string());
+            let pairs = check(twice, 2 << 20, is_hashed);
+            assert!((1_000_000..1_900_000).contains(&pairs), "{pairs}");
         }
         for bytes in [0, 100, 5000, 100_000] {
             check(keys(3000, 700), bytes, true);

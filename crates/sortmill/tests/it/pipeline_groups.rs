@@ -154,6 +154,35 @@ fn keys_are_counted_in_one_loop_as_in_steps() {
     }
 }
 
+/// Keys that come twice and then no more fill the memory for groups, and are handed on when others come: many more of them than what
+/// may be made of one record. All at once they were too many, and the job failed.
+#[test]
+fn keys_that_come_no_more_are_handed_on_in_pieces() {
+    let clicks = Clicks::new("keys_that_come_no_more_are_handed_on_in_pieces", 0);
+    let input = clicks.scratch.path("in.txt");
+    let key_count = 410_000;
+    let text: String = (0..2 * key_count)
+        .map(|at| format!("k{:07}\n", at / 2))
+        .collect();
+    std::fs::write(&input, text).unwrap();
+    let lines = read_text([input.to_string_lossy()], 0);
+    // Of words, which are counted where they are found, and of lines as they are.
+    let by_word = lines.flat_map(&words("line")).unwrap();
+    for (table, column) in [(by_word, "word"), (lines, "line")] {
+        let counts = table.group_by(&[column]).unwrap().agg(&[count()]).unwrap();
+        let pipeline = counts.write(clicks.out(), Form::Text).unwrap();
+        let settings = Settings {
+            memory_bytes: Some(64 << 20),
+            threads: Some(1),
+            ..small()
+        };
+        run(&pipeline, &settings).unwrap();
+        let found = std::fs::read_to_string(clicks.out()).unwrap();
+        let wanted = (0..key_count).map(|at| format!("k{at:07}\t2"));
+        assert!(sorted(&found).into_iter().eq(wanted), "{column}");
+    }
+}
+
 /// Words likewise: of no length, of those at which keys are held otherwise, and longer than what is looked at together; lines of ASCII
 /// and others between them.
 #[test]
