@@ -107,6 +107,12 @@ impl Places {
         }
     }
 
+    /// Whether it is unit `number`'s turn.
+    #[must_use]
+    pub fn has_turn(&self, number: usize) -> bool {
+        lock(&self.shared.state).turn == number
+    }
+
     /// Passes the turn on.
     pub fn end_turn(&self) {
         lock(&self.shared.state).turn += 1;

@@ -35,7 +35,6 @@ use chunk_buffers::ChunkBuffers;
 pub use codecs::{Decoders, Encoders, PackedInputs};
 pub use foreseen::Doubt;
 use holding::Holding;
-use keeping::ahead_bytes;
 pub use keeping::{Candidates, SeenKeys};
 pub use merging::{Merging, RUN_BUFFERS, STREAM_BUFFERS, Step};
 pub use temp_packing::TempPacking;
@@ -271,6 +270,9 @@ pub struct Plan {
     /// What each worker, and the loader, may reduce of a partition before its turn, in bytes.
     #[serde(default)]
     pub ahead_bytes: usize,
+    /// Partitions besides that may lie reduced until their turns come.
+    #[serde(default)]
+    pub ahead_units: usize,
     /// What each worker keeps of the keys it has seen, where of equal keys only the first record comes out.
     #[serde(default)]
     pub seen: Option<SeenKeys>,
@@ -379,7 +381,7 @@ impl Plan {
         let threads = (reading.worker_count, reading.chunk_count);
         let mut decoders = Decoders::new(job, inputs, threads, &mut budget)?;
         let encoders = Encoders::new(job, reading.worker_count, &mut budget)?;
-        let ahead_bytes = ahead_bytes(job, &reading, &mut budget)?;
+        let (ahead_bytes, ahead_units) = keeping::ahead(job, &reading, &mut budget)?;
         let sorting = Sorting::new(job, &order, inputs, &reading, &mut budget)?;
         let held = (&reading, &sorting);
         let holding = ahead::holding(job, inputs, held, &mut decoders, &mut budget)?;
@@ -451,6 +453,7 @@ impl Plan {
             equal_keys_meet: job.equal_keys_meet || job.is_unique(),
             equal_heads_meet: job.equal_heads_meet,
             ahead_bytes,
+            ahead_units,
             seen: sorting.seen,
             yields: job.yields,
             candidates: sorting.candidates,

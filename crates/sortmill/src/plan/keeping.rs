@@ -3,30 +3,38 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, PARTITION_BYTES_MAX, Reading};
+use super::{Budget, PARTITION_BYTES_MAX, Reading, SPARE_BYTES_MIN};
 use crate::best::KEPT_BYTES;
 use crate::job::{Job, Output};
 
 /// So many chunks are for what a job cannot do without.
 const CHUNKS_FIRST: u64 = 24;
 
+/// More partitions do not wait for their turns.
+const AHEAD_UNITS_MAX: u64 = 16;
+
 /// What each worker, and the loader, may reduce of a partition before its turn, in bytes: with much memory one of the best
 /// size comes out in no more, as a rule; with little it is nothing. 0 also where nothing is reduced, or in turn, or nobody
-/// else works meanwhile.
-pub(super) fn ahead_bytes(job: &Job, reading: &Reading, budget: &mut Budget) -> Option<usize> {
+/// else works meanwhile. And how many partitions besides may lie there until their turns come: groups that come whole may
+/// take one worker so long that the others would wait.
+pub(super) fn ahead(job: &Job, reading: &Reading, budget: &mut Budget) -> Option<(usize, usize)> {
     let in_turn = job.reduces_in_turn || matches!(job.output, Output::Parts(_));
     if job.reduce.is_none() || job.passes_on || in_turn || reading.worker_count == 1 {
-        return Some(0);
+        return Some((0, 0));
     }
     let holders = reading.worker_count as u64 + 1;
     let first = CHUNKS_FIRST * reading.chunk_bytes as u64;
-    let each = budget.limit_bytes.saturating_sub(first) / 8 / holders;
-    let each = each.min(PARTITION_BYTES_MAX);
+    let share = budget.limit_bytes.saturating_sub(first) / 8;
+    let each = (share / holders).min(PARTITION_BYTES_MAX);
     if each == 0 {
-        return Some(0);
+        return Some((0, 0));
     }
-    budget.hold("reduced before its turn", holders * each)?;
-    Some(each as usize)
+    let beside = match job.gives_groups_whole && budget.limit_bytes >= SPARE_BYTES_MIN {
+        true => (share / 2 / each).min(AHEAD_UNITS_MAX),
+        false => 0,
+    };
+    budget.hold("reduced before its turn", (holders + beside) * each)?;
+    Some((each as usize, beside as usize))
 }
 
 /// Keys that a worker has seen, where repeats are dropped.

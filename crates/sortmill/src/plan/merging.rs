@@ -176,6 +176,7 @@ pub fn within(
         equal_keys_meet: false,
         equal_heads_meet: None,
         ahead_bytes: 0,
+        ahead_units: 0,
         seen: None,
         yields: job.yields,
         candidates: None,

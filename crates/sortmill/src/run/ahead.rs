@@ -1,14 +1,18 @@
 //! Units that are reduced before their turn.
 //!
 //! How long the output of a reduce function is nobody knows before, so units take turns at the output. A unit whose turn
-//! has not come is reduced all the same, into memory of the plan's (`Plan::ahead_bytes`); when that is full, or the unit ends, it
-//! waits for its turn, puts out what is there, and goes on straight to the output. So all cores reduce, and the output is in
-//! the order of units.
+//! has not come is reduced all the same, into memory of the plan's (`Plan::ahead_bytes`); when that is full it waits for its turn,
+//! puts out what is there, and goes on straight to the output. One that ends before its turn is left to who has the turn before it,
+//! and its worker takes the next unit, as long as not too many are left so (`Plan::ahead_units`). So all cores reduce, also beside
+//! a group that takes one of them long, and the output is in the order of units.
 //!
 //! ```text
 //! unit 3, its turn     records -> function -----------------------------> sink
 //! unit 4               records -> function -> memory ... its turn comes -> sink
+//! unit 5               records -> function -> memory, left, and put out behind unit 4
 //! ```
+
+use std::collections::BTreeMap;
 
 use sortmill_io::sync::{Mutex, MutexGuard, lock};
 
@@ -19,10 +23,32 @@ use crate::fingerprint::Fingerprint;
 use crate::metrics::{Meter, Stage, State};
 use crate::stage::write::Sink;
 
-/// Memory that was used for a unit and waits for the next one.
-#[derive(Default)]
+/// What lies between workers.
 pub struct Spares {
-    left: Mutex<Vec<Vec<u8>>>,
+    lying: Mutex<Lying>,
+}
+
+struct Lying {
+    /// Memory that was used for a unit and waits for the next one.
+    empty: Vec<Vec<u8>>,
+    /// What units made whose turns have not come, and of how many records; by their numbers.
+    ended: BTreeMap<usize, (Vec<u8>, u64)>,
+    ended_max: usize,
+}
+
+impl Spares {
+    /// Nothing; so many units may be left until their turns come.
+    #[must_use]
+    pub fn new(ended_max: usize) -> Self {
+        let lying = Lying {
+            empty: Vec::new(),
+            ended: BTreeMap::new(),
+            ended_max,
+        };
+        Self {
+            lying: Mutex::new(lying),
+        }
+    }
 }
 
 /// What one unit's function makes, before its turn and in it.
@@ -53,7 +79,7 @@ impl<'a> Turn<'_, 'a> {
 impl<'p, 'a> Ahead<'p, 'a> {
     fn new(phase: &'p Phase<'a>, number: usize) -> Self {
         let bytes_max = phase.shared.plan.ahead_bytes;
-        let spare = lock(&phase.spares.left).pop();
+        let spare = lock(&phase.spares.lying).empty.pop();
         Self {
             phase,
             number,
@@ -102,17 +128,36 @@ impl<'p, 'a> Ahead<'p, 'a> {
         Ok(())
     }
 
-    /// Behind the last record: everything is in the output. Answers how many bytes and records the unit made; the next
-    /// one's turn has still to come.
-    fn finish(mut self, meter: &mut Meter<'_>) -> Result<(u64, u64)> {
+    /// Behind the last record: everything is in the output, or left to who has the turn before. Answers how many bytes and records
+    /// the unit made, and whether it had its turn, which is to be passed on.
+    fn finish(mut self, meter: &mut Meter<'_>) -> Result<((u64, u64), bool)> {
         if self.turn.is_none() {
+            let out = (self.bytes.len() as u64, self.records);
+            if self.leave() {
+                return Ok((out, false));
+            }
             self.take_turn(meter)?;
         }
-        lock(&self.phase.spares.left).push(std::mem::take(&mut self.bytes));
+        lock(&self.phase.spares.lying)
+            .empty
+            .push(std::mem::take(&mut self.bytes));
         let mut turn = self.turn.take().expect("it was just taken");
         let (bytes, records) = turn.before;
         let sink = turn.sink();
-        Ok((sink.bytes - bytes, sink.records - records))
+        Ok(((sink.bytes - bytes, sink.records - records), true))
+    }
+
+    /// Leaves what was made to who has the turn before, unless its turn has come meanwhile or enough is left so.
+    fn leave(&mut self) -> bool {
+        // Who passes a turn on looks for the next unit under this lock, after that: either finds the other.
+        let mut lying = lock(&self.phase.spares.lying);
+        let is_left =
+            lying.ended.len() < lying.ended_max && !self.phase.places.has_turn(self.number);
+        if is_left {
+            let made = (std::mem::take(&mut self.bytes), self.records);
+            lying.ended.insert(self.number, made);
+        }
+        is_left
     }
 }
 
@@ -146,10 +191,31 @@ impl<'a> Phase<'a> {
         let Out::Ahead(ahead) = way.out else {
             unreachable!("it was put there");
         };
-        let out = ahead.finish(meter)?;
+        let (out, had_turn) = ahead.finish(meter)?;
         self.count_out((&gathered, &reduced), out, meter, done);
         done.units.push((number, gathered));
-        self.places.end_turn();
+        match had_turn {
+            true => self.pass_turn_on(number, meter),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends the turn of unit `number`, and those of the units behind it that have ended already.
+    fn pass_turn_on(&self, number: usize, meter: &mut Meter<'_>) -> Result<()> {
+        for next in number + 1.. {
+            self.places.end_turn();
+            let ended = lock(&self.spares.lying).ended.remove(&next);
+            let Some((mut bytes, records)) = ended else {
+                break;
+            };
+            let mut kept = lock(&self.sink);
+            let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
+            sink.put_part(&bytes, meter)?;
+            sink.records += records;
+            drop(kept);
+            bytes.clear();
+            lock(&self.spares.lying).empty.push(bytes);
+        }
         Ok(())
     }
 }

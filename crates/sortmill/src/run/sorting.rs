@@ -170,7 +170,7 @@ pub struct Phase<'a> {
     padded: bool,
     /// The one sink of a phase in which units take turns.
     pub sink: sortmill_io::sync::Mutex<Option<Sink<'a>>>,
-    /// Memory for what is reduced before its turn.
+    /// What was reduced before its turn, and memory for that.
     pub spares: Spares,
     /// What units that take turns hand on to each other.
     tail: sortmill_io::sync::Mutex<Tail>,
@@ -281,7 +281,7 @@ pub fn sort(
         run_count: AtomicU32::new(0),
         padded: is_file && frames.is_none(),
         sink: sortmill_io::sync::Mutex::new(None),
-        spares: Spares::default(),
+        spares: Spares::new(plan.ahead_units),
         tail: sortmill_io::sync::Mutex::new(Tail::new(
             shared.job,
             shared.plan,
