@@ -10,6 +10,7 @@ pub mod between;
 pub mod block;
 pub mod bodies;
 pub mod borders;
+pub mod by_words;
 pub mod check;
 pub mod chunks;
 pub mod cluster;

@@ -7,6 +7,7 @@
 mod ahead;
 mod chunk_buffers;
 mod codecs;
+mod entries;
 mod foreseen;
 mod holding;
 mod keeping;
@@ -311,8 +312,6 @@ const FRAME_COUNT: usize = 4;
 const PARTITION_BYTES_MAX: u64 = 32 << 20;
 /// With as many records its entries, which are sorted before the records move, are near them too.
 const PARTITION_RECORDS_MAX: f64 = 350_000.0;
-/// With as much memory, some may be spared for groups of any size.
-const SPARE_BYTES_MIN: u64 = 128 << 20;
 /// Partitions that are asked for; some are divided later.
 const PARTITION_COUNT_MAX: u64 = 1 << 16;
 /// Streams are planned as if they were this many times the memory; longer ones are divided and merged.
@@ -702,13 +701,12 @@ impl Sorting {
             }
         };
         // Keys that each worker has seen.
-        let seen = job
-            .is_unique()
-            .then(|| SeenKeys::new(limit / 8 / reading.worker_count as u64, record_bytes));
-        if let Some(seen) = seen {
-            budget.hold("keys seen", reading.worker_count as u64 * seen.bytes())?;
-        }
         let workers = reading.worker_count as u64;
+        let keys_seen = || SeenKeys::new(limit / 8 / workers, record_bytes);
+        let seen = job.is_unique().then(keys_seen);
+        if let Some(seen) = seen {
+            budget.hold("keys seen", workers * seen.bytes())?;
+        }
         let candidates = Candidates::new(job, workers, record_bytes, budget)?;
         let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
         let share = |bytes: u64| bytes.div_ceil(node_count(job));
@@ -722,10 +720,8 @@ impl Sorting {
         };
         let best = job.tuning.partition_bytes.unwrap_or(best).max(1);
 
-        // Four times the entries of a partition of the best size, or of the size that so little memory leaves it, for
-        // skew, in each worker's hands and in those of the loader, which sorts what must be merged. Groups that come whole
-        // may be of any size: where there is memory to spare, larger tables leave fewer of them to be merged.
-        let tables = reading.worker_count as u64 + 1;
+        // In each worker's hands, and in those of the loader, which sorts what must be merged.
+        let tables = workers + 1;
         let partitions_most = (limit / (4 * BLOCK_BYTES_MIN)).clamp(1, PARTITION_COUNT_MAX);
         // How many partitions records are dealt to is not for memory to choose.
         let dealt_to = job.yields.shuffle().map(|_| {
@@ -736,18 +732,8 @@ impl Sorting {
             Some(count) => data_bytes / count as u64,
             None => best.max(data_bytes / partitions_most),
         };
-        let are_whole = job.gives_groups_whole && limit >= SPARE_BYTES_MIN && data_bytes > limit;
-        let wished = match are_whole {
-            true => (data_bytes as f64 / record_bytes) as u64 * ENTRY_BYTES as u64,
-            false => (partition_bytes as f64 / record_bytes) as u64 * 4 * ENTRY_BYTES as u64,
-        };
-        let part = if dealt_to.is_some() || are_whole {
-            4
-        } else {
-            8
-        };
-        let entry_bytes = wished.max(MIB).min(limit / part / tables);
-        let entry_count = (entry_bytes as usize / ENTRY_BYTES).max(64);
+        let sizes = (data_bytes, partition_bytes, record_bytes);
+        let entry_count = entries::count(job, limit, tables, sizes);
         budget.hold("sort entries", tables * (entry_count * ENTRY_BYTES) as u64)?;
 
         // Small enough to be sorted near the caches, and for its entries to fit three times: with half of them one is

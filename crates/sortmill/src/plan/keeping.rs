@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, PARTITION_BYTES_MAX, Reading, SPARE_BYTES_MIN};
+use super::entries::SPARE_BYTES_MIN;
+use super::{Budget, PARTITION_BYTES_MAX, Reading};
 use crate::best::KEPT_BYTES;
 use crate::job::{Job, Output};
 
@@ -30,7 +31,7 @@ pub(super) fn ahead(job: &Job, reading: &Reading, budget: &mut Budget) -> Option
         return Some((0, 0));
     }
     let beside = match job.gives_groups_whole && budget.limit_bytes >= SPARE_BYTES_MIN {
-        true => (share / 2 / each).min(AHEAD_UNITS_MAX),
+        true => (share / each).min(AHEAD_UNITS_MAX),
         false => 0,
     };
     budget.hold("reduced before its turn", (holders + beside) * each)?;

@@ -21,6 +21,7 @@ use sortmill_io::os::Access;
 use sortmill_io::sync::Arc;
 use sortmill_io::{File, Os};
 
+use crate::by_words;
 use crate::chunks::Extent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
@@ -31,7 +32,6 @@ use crate::run::proof::compare;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::read::{OPEN_MAX, Source, codec_of};
 use crate::stage::reduce::Gather;
-use crate::stage::sort;
 use crate::stage::write::to_stream;
 use crate::yields::Yield;
 
@@ -275,7 +275,7 @@ fn put_in_order(order: &Order, records: &[&[u8]], os: &dyn Os, stop: &Stop) -> R
         entries.push(kernel::entry(order.word(record, 0), ordinal, ordinal));
     }
     let mut scratch = vec![0; records.len()];
-    sort::sort_from(order, records, 0, &mut entries, &mut scratch);
+    by_words::sort(order, records, 0, &mut entries, &mut scratch);
     drop(scratch);
     let record = |entry: Entry| records[kernel::location(entry) as usize];
     let mut dropped = Fingerprint::default();

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 
+use crate::by_words::{self, Records};
 use crate::error::Result as JobResult;
 use crate::long::{Item, Stub};
 use crate::order::{Begun, Format, Order, kv_bytes};
@@ -453,21 +454,6 @@ fn is_inside(
     !from.is_some_and(is_below) && to.is_none_or(is_below)
 }
 
-/// After records have been sorted by so many words, whole keys are compared.
-const WORDS_MAX: usize = 7;
-/// Records are fetched so many entries ahead, as far as words are soon looked at.
-const AHEAD: usize = 16;
-const AHEAD_BYTES: usize = 64;
-
-/// Records that entries tell of.
-pub trait Records {
-    /// The record at `location`, or what stands for it.
-    fn record(&self, order: &Order, location: u32) -> &[u8];
-
-    /// Fetches the first `bytes` of the record at `location` into the cache.
-    fn prefetch(&self, location: u32, bytes: usize);
-}
-
 impl Records for Slab<'_> {
     #[inline]
     fn record(&self, order: &Order, location: u32) -> &[u8] {
@@ -480,144 +466,9 @@ impl Records for Slab<'_> {
     }
 }
 
-/// A location is an index.
-impl Records for [&[u8]] {
-    #[inline]
-    fn record(&self, _: &Order, location: u32) -> &[u8] {
-        self[location as usize]
-    }
-
-    #[inline]
-    fn prefetch(&self, location: u32, bytes: usize) {
-        kernel::prefetch(self[location as usize], 0, bytes);
-    }
-}
-
 /// Sorts entries by key and place, faster with as many entries of `scratch`.
 pub fn sort(order: &Order, slab: &Slab<'_>, entries: &mut [Entry], scratch: &mut [Entry]) {
-    sort_from(order, slab, slab.depth, entries, scratch);
-}
-
-/// Sorts entries of which each begins with word `depth` of its key, as all words before are alike.
-pub fn sort_from<R: Records + ?Sized>(
-    order: &Order,
-    records: &R,
-    depth: usize,
-    entries: &mut [Entry],
-    scratch: &mut [Entry],
-) {
-    let are_alike = entries.first().is_some_and(|&first| {
-        let word = kernel::word(first);
-        let is_alike = |&entry: &Entry| kernel::word(entry) == word;
-        !order.ends_with(word, depth) && entries.iter().all(is_alike)
-    });
-    if !are_alike {
-        kernel::sort_entries(entries, scratch);
-    }
-    refine(order, records, entries, scratch, (depth, 1));
-}
-
-/// Sorts anew each run of entries whose words are equal up to `depth` while their keys may differ. They have been sorted
-/// by so many `words`.
-fn refine<R: Records + ?Sized>(
-    order: &Order,
-    records: &R,
-    entries: &mut [Entry],
-    scratch: &mut [Entry],
-    (depth, words): (usize, usize),
-) {
-    // So few are compared by their whole keys at once. Two comparisons of keys that are made anew make four.
-    let count_min = if order.is_encoded() { 3 } else { 8 };
-    let mut from = 0;
-    while from < entries.len() {
-        let word = kernel::word(entries[from]);
-        let mut count = 1;
-        fetch_if_alike(order, records, entries, from, depth);
-        while let Some(&entry) = entries.get(from + count)
-            && kernel::word(entry) == word
-        {
-            fetch_if_alike(order, records, entries, from + count, depth);
-            count += 1;
-        }
-        let run = &mut entries[from..from + count];
-        from += count;
-        if count == 1 || order.ends_with(word, depth) {
-            continue;
-        }
-        let record = |entry: Entry| records.record(order, kernel::location(entry));
-        if words == WORDS_MAX || count < count_min {
-            run.sort_unstable_by(|&a, &b| {
-                let order = order.compare(record(a), record(b));
-                order.then(kernel::ordinal(a).cmp(&kernel::ordinal(b)))
-            });
-            continue;
-        }
-        let next = differ_from(order, records, run, depth + 1);
-        for at in 0..run.len() {
-            fetch_ahead(records, run, at);
-            let entry = run[at];
-            let word = order.word(record(entry), next);
-            run[at] = kernel::entry(word, kernel::ordinal(entry), kernel::location(entry));
-        }
-        kernel::sort_entries(run, scratch);
-        refine(order, records, run, scratch, (next, words + 1));
-    }
-}
-
-/// The first word from `depth` on that is not the same in the keys of all entries, or their last one.
-fn differ_from<R: Records + ?Sized>(
-    order: &Order,
-    records: &R,
-    run: &[Entry],
-    depth: usize,
-) -> usize {
-    if order.is_encoded() {
-        // Each word that is looked at costs as much as sorting by it.
-        return depth;
-    }
-    let record = |entry: Entry| records.record(order, kernel::location(entry));
-    let first = record(run[0]);
-    let mut until = usize::MAX;
-    for at in 1..run.len() {
-        fetch_ahead(records, run, at);
-        let other = record(run[at]);
-        let is_alike = |depth: usize| {
-            let word = order.word(other, depth);
-            word == order.word(first, depth) && !order.ends_with(word, depth)
-        };
-        until = (depth..until)
-            .find(|&depth| !is_alike(depth))
-            .unwrap_or(until);
-        if until == depth {
-            break;
-        }
-    }
-    until
-}
-
-/// Fetches a record that will have to be told from its neighbour by more than its word.
-#[inline]
-fn fetch_if_alike<R: Records + ?Sized>(
-    order: &Order,
-    records: &R,
-    entries: &[Entry],
-    at: usize,
-    depth: usize,
-) {
-    if let Some(&[one, other]) = entries.get(at + AHEAD..at + AHEAD + 2) {
-        let word = kernel::word(one);
-        if word == kernel::word(other) && !order.ends_with(word, depth) {
-            records.prefetch(kernel::location(one), AHEAD_BYTES);
-            records.prefetch(kernel::location(other), AHEAD_BYTES);
-        }
-    }
-}
-
-#[inline]
-fn fetch_ahead<R: Records + ?Sized>(records: &R, entries: &[Entry], at: usize) {
-    if let Some(&later) = entries.get(at + AHEAD) {
-        records.prefetch(kernel::location(later), AHEAD_BYTES);
-    }
+    by_words::sort(order, slab, slab.depth, entries, scratch);
 }
 
 /// Puts sorted entries right where the heads of long keys do not tell which comes first: `compare` does, by the
