@@ -85,6 +85,37 @@ print(report.processes["started"], report.processes["forked"])
     assert (tmp_path / "out").read_text() == "aa\nbb\n"
 
 
+def test_a_process_that_ends_before_it_is_asked_is_replaced(tmp_path: Path) -> None:
+    """Nothing was called there, so that its function need not be pure."""
+    lines = lines_of(tmp_path, 1000)
+    tally = tmp_path.with_name(tmp_path.name + "-tally")
+
+    class EndsItsProcess:
+        def __init__(self, times: int) -> None:
+            self.times = times
+
+        def __setstate__(self, state: dict[str, Any]) -> None:
+            self.__dict__.update(state)
+            with tally.open("a") as file:
+                file.write("x")
+                file.flush()
+                if file.tell() <= self.times:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        def __call__(self, record: Record) -> str:
+            return str(record["line"])
+
+    def make(times: int) -> Any:
+        return lambda table: table.map(EndsItsProcess(times), columns={"line": str})
+
+    found, _ = made(tmp_path, make(2), processes=1)
+    assert found == lines and len(tally.read_text()) == 3
+    tally.unlink()
+    error = failed(tmp_path, make(1000), processes=1)
+    assert isinstance(error, sm.FunctionError) and "called nothing" in error.cause and "signal 9" in error.cause
+    tally.unlink()
+
+
 def test_a_server_that_dies_is_started_anew(tmp_path: Path) -> None:
     lines = lines_of(tmp_path, 1000)
     tally = tmp_path.with_name(tmp_path.name + "-tally")

@@ -51,7 +51,7 @@ pub struct Pool {
     /// What starts processes.
     server: Server,
     processes: Vec<Mutex<Process>>,
-    /// Forked ahead: who hears of it as of any other has not asked it anything yet.
+    /// One that was forked ahead, and has been told nothing yet.
     spare: Mutex<Option<Live>>,
     /// How many workers of the engine are bound to each process.
     bound: Mutex<Vec<usize>>,
@@ -214,7 +214,23 @@ impl Pool {
         }
     }
 
+    /// Starts a process; one that ends before it was asked anything has called nothing, so another one takes its place, whatever the
+    /// function.
     fn start(&self) -> Result<Live, Broken> {
+        let mut ended = String::new();
+        for _ in 0..ATTEMPTS {
+            match self.start_one() {
+                Err(Broken::Died(how)) => ended = how,
+                started => return started,
+            }
+        }
+        let cause = format!(
+            "{ATTEMPTS} worker processes, one after the other, were started and called nothing: the last one {ended}"
+        );
+        Err(Broken::Job(Box::new(function_error(cause))))
+    }
+
+    fn start_one(&self) -> Result<Live, Broken> {
         let spare = lock(&self.spare).take();
         let mut live = match spare {
             Some(spare) => spare,

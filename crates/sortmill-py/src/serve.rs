@@ -74,8 +74,11 @@ fn receive_payload(stream: &mut UnixStream) -> std::io::Result<Vec<u8>> {
     stream.read_exact(&mut length)?;
     let mut payload = Vec::new();
     let length = u64::from_le_bytes(length);
-    Read::take(stream, length).read_to_end(&mut payload)?;
-    Ok(payload)
+    let found = Read::take(stream, length).read_to_end(&mut payload)?;
+    match found as u64 == length {
+        true => Ok(payload),
+        false => Err(std::io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 fn load(module: &Bound<'_, PyModule>, payload: &[u8]) -> PyResult<Vec<Arc<Definition>>> {

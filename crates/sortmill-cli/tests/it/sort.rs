@@ -132,10 +132,15 @@ pub fn stderr(output: &Output) -> String {
 
 /// Sends a signal.
 pub fn signal(pid: u32, name: &str) {
+    assert!(signal_if_there(pid, name), "kill -{name} {pid}");
+}
+
+/// Sends a signal; `false` where there is no such process any more.
+pub fn signal_if_there(pid: u32, name: &str) -> bool {
     let sent = Command::new("kill")
         .args([&format!("-{name}"), &pid.to_string()])
         .status();
-    assert!(sent.unwrap().success(), "kill -{name} {pid}");
+    sent.unwrap().success()
 }
 
 /// Waits until `seen` answers something.

@@ -13,7 +13,7 @@
 //!              \---- more than is small, bad, or compressed: the long way, with what was read of streams
 //! ```
 //!
-//! Memory: the texts, 48 bytes for each record, and one buffer for output, at most a quarter of what the job may use.
+//! Memory: the texts, up to 64 bytes for each record, and one buffer for output, at most a quarter of what the job may use.
 //! It is given back when the job ends.
 
 use memchr::arch::all::memchr::One;
@@ -39,8 +39,8 @@ use crate::yields::Yield;
 const SMALL_BYTES: u64 = 16 << 20;
 /// So little may be sorted anywhere: nobody need be asked how much memory there is, nor the processor what it can do.
 const TINY_BYTES: u64 = 256 << 10;
-/// Bytes that a record takes beside its own: where it lies, its entry, and room to sort that.
-const RECORD_BYTES: u64 = (size_of::<&[u8]>() + 2 * size_of::<Entry>()) as u64;
+/// Bytes that a record takes beside its own: where it lies, in a list that doubles, its entry, and room to sort that.
+const RECORD_BYTES: u64 = (2 * size_of::<&[u8]>() + 2 * size_of::<Entry>()) as u64;
 /// What is written in one go.
 const WRITE_BYTES: usize = 256 << 10;
 /// What is asked of a stream in one go.
@@ -222,7 +222,8 @@ fn most_bytes(job: &Job, texts: &[Vec<u8>], os: &dyn Os) -> u64 {
 /// The records of all texts in order; `None` if one of them is none, or if they take more than `bytes_max`.
 fn cut<'t>(order: &Order, texts: &'t [Vec<u8>], bytes_max: u64) -> Option<Vec<&'t [u8]>> {
     let bytes: usize = texts.iter().map(Vec::len).sum();
-    let count_max = bytes_max.checked_sub(bytes as u64)? / RECORD_BYTES;
+    let held: usize = texts.iter().map(Vec::capacity).sum();
+    let count_max = bytes_max.checked_sub(held as u64)? / RECORD_BYTES;
     let count_max = count_max.min(u64::from(u32::MAX)) as usize;
     // A search by vectors begins with questions to the processor, each of which leaves a virtual machine: together they
     // take longer than to look through a tiny text by eights.
