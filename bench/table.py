@@ -207,12 +207,14 @@ def resource_checks(one, target, memories):
                 for memory in memories]
         yield (f"at most {target.cycles_per_record_max:g} cycles a record", f"{max(used):.0f}",
                max(used) <= target.cycles_per_record_max)
-    over = {memory: max(one.values(memory, "sortmill", lambda row: row["peak_anon_bytes"])) - memory_bytes_max(memory)
-            for memory in memories}
+    # Of several processes of ours, too; a run to a stage moves other bytes.
+    ours = [name for name in one.names if name == "sortmill" or name in target.times_one_process_max]
+    over = {memory: max(peak for name in ours for peak in one.values(memory, name, lambda row: row["peak_anon_bytes"]))
+            - memory_bytes_max(memory) for memory in memories}
     worst = max(over, key=over.get)
     yield ("memory at most the limit, 5 % and 64 MiB",
            f"{(over[worst] + memory_bytes_max(worst)) / 1e9:.2f} GB of {memory_words(worst)}", over[worst] <= 0)
-    moved = [median(one.values(memory, "sortmill", moved_over_min)) for memory in memories]
+    moved = [median(one.values(memory, name, moved_over_min)) for memory in memories for name in ours]
     yield (f"I/O at most {MOVED_OVER_MIN_MAX:g} of the least", f"{max(moved):.3f}", max(moved) <= MOVED_OVER_MIN_MAX)
 
 
