@@ -81,12 +81,15 @@ def large_table(rows):
         gnu, ours, duckdb = (of_program(mine, program) for program in (GNU, OURS, DUCKDB))
         if not gnu or not ours:
             continue
+        byte_count = mine[0]["bytes"]
+        if abs(byte_count / rows[0]["bytes"] - 1) > 0.01:
+            name = f"{name} ({byte_count / 1e9:.2g} GB)"
         over = [gnu[number]["wall_s"] / ours[number]["wall_s"] for number in gnu.keys() & ours.keys()]
         others = f"DuckDB {walls(duckdb)} s" if duckdb else ""
         cpu = median(row["cpu_s"] / row["bytes"] * 1e9 for row in ours.values())
         peaks = [max(row["peak_anon_bytes"] for row in of.values()) / GIB for of in (gnu, ours)]
         lines.append(in_cells([name, walls(gnu), walls(ours), spread(over, 2),
-                               judged(median(over), ASKED.get(name)), f"{cpu:.2f}",
+                               judged(median(over), ASKED.get(mine[0]["case"])), f"{cpu:.2f}",
                                "{:.1f} and {:.1f} GiB".format(*peaks), others]))
     return "\n".join(lines)
 

@@ -135,7 +135,8 @@ pub struct Sort {
     memory: Option<Size>,
 
     /// Folder for temporary files. Several, each with a --temp of its own, are used at once: temporary data are spread
-    /// over them by speed and free space. Default: $TMPDIR unless that is in memory, else the output's folder
+    /// over them by speed and free space. Default: $TMPDIR unless that is in memory, else the output's folder, or /var/tmp
+    /// where the output is a stream
     #[arg(short = 'T', long, value_name = "DIR", visible_alias = "temporary-directory",
         value_parser = OsStringValueParser::new().map(PathBuf::from))]
     temp: Vec<PathBuf>,

@@ -334,6 +334,7 @@ mod tests {
             let lines = (0..2 * count * times).map(|at| number(at / 2 % count));
             check_of(Counts::growing(256 << 20), lines)
         };
+        assert_eq!(Counts::growing(256 << 20).room, FIRST_BYTES);
         assert_eq!(grown(1000, 100), 1000);
         // What did not fit at first was handed on, once.
         let pairs = grown(400_000, 3);

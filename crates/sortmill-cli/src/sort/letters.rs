@@ -11,10 +11,11 @@ use std::path::PathBuf;
 use sortmill::job::Boundaries;
 use sortmill::order::Format;
 
-use super::Sort;
 use super::words::Way;
-use crate::columns::Kind;
-use crate::common::Io;
+use super::{Called, Gnu, Made, PART_NAME, Sort};
+use crate::columns::{By, Kind};
+use crate::common::{Io, Machine, Shape};
+use crate::progress;
 
 /// What the `words` behind the name ask of `sort`; `None` if the table has to say.
 pub fn read(words: &[OsString], way: Way) -> Option<Sort> {
@@ -78,8 +79,6 @@ fn cluster<'w>(
 
 /// What the table makes of no words.
 fn nothing_asked() -> Sort {
-    use crate::columns::By;
-    use crate::common::{Machine, Shape};
     Sort {
         files: Vec::new(),
         shape: Shape {
@@ -87,7 +86,7 @@ fn nothing_asked() -> Sort {
             keys: Vec::new(),
             by: By::default(),
         },
-        gnu: super::Gnu::default(),
+        gnu: Gnu::default(),
         output: Vec::new(),
         compress_output: None,
         compress_level: None,
@@ -96,7 +95,7 @@ fn nothing_asked() -> Sort {
         parts: None,
         part_size: None,
         part_count: None,
-        part_name: super::PART_NAME.parse().expect("it is a name"),
+        part_name: PART_NAME.parse().expect("it is a name"),
         overwrite: false,
         boundaries: Boundaries::Sample,
         memory: None,
@@ -118,7 +117,7 @@ fn nothing_asked() -> Sort {
         dry_run: false,
         verbose: false,
         quiet: false,
-        progress: crate::progress::Flag::default(),
+        progress: progress::Flag::default(),
         trace: None,
         report: None,
         probe: false,
@@ -126,15 +125,15 @@ fn nothing_asked() -> Sort {
         locale: None,
         help: None,
         version: None,
-        called: super::Called::default(),
-        made: super::Made::default(),
+        called: Called::default(),
+        made: Made::default(),
         old_keys: Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Called, words};
+    use super::super::words;
     use super::*;
 
     const USUAL: Way = Way {

@@ -508,7 +508,7 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 None => steps.pause(pause, going, &mut sink),
             };
             if record.is_none() && pause == Pause::End && done.is_ok() && !steps.is_held() {
-                feed.end_some(&mut pairs, &|| is_full.load(Ordering::Relaxed));
+                feed.end_some(&mut pairs);
             }
             if steps.is_held() {
                 made.hold_back();

@@ -449,10 +449,11 @@ impl Feed {
         }
     }
 
-    /// Hands on what it has kept, until `is_full` where it does so in pieces; then it is to be called again until nothing comes.
-    pub fn end_some(&mut self, pairs: PairSink<'_>, is_full: &dyn Fn() -> bool) {
+    /// Hands on what it has kept, where it does so in pieces only until there is no room for more: it is to be called again until
+    /// nothing comes.
+    pub fn end_some(&mut self, pairs: PairSink<'_>) {
         match &mut self.tallies {
-            Some(tallies) => tallies.hand_on(pairs, is_full),
+            Some(tallies) => tallies.hand_on(pairs),
             None => self.end(pairs),
         }
     }

@@ -49,7 +49,7 @@ struct How {
 /// Pairs on their way out, as long as there is room.
 struct Pairs<'p> {
     pairs: PairSink<'p>,
-    is_full: &'p dyn Fn() -> bool,
+    is_full: &'p AtomicBool,
     how: How,
     key: &'p mut Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl Out for Pairs<'_> {
     }
 
     fn is_full(&self) -> bool {
-        (self.is_full)()
+        self.is_full.load(Ordering::Relaxed)
     }
 }
 
@@ -137,10 +137,9 @@ impl Tallies {
 
     fn add_beyond(&mut self, key: &[u8], pairs: PairSink<'_>) {
         // Counts that are of little use any more are handed on beside the record, all of them: piece by piece.
-        let is_full = &self.is_full;
         let mut pairs = Pairs {
             pairs,
-            is_full: &|| is_full.load(Ordering::Relaxed),
+            is_full: &self.is_full,
             how: self.how,
             key: &mut self.key,
         };
@@ -171,7 +170,7 @@ impl Tallies {
     fn go_beyond(&mut self, pairs: PairSink<'_>) {
         let mut pairs = Pairs {
             pairs,
-            is_full: &|| false,
+            is_full: &self.is_full,
             how: self.how,
             key: &mut self.key,
         };
@@ -183,13 +182,13 @@ impl Tallies {
         });
     }
 
-    /// Hands on groups until `is_full`, or there are none any more.
-    pub fn hand_on(&mut self, pairs: PairSink<'_>, is_full: &dyn Fn() -> bool) {
+    /// Hands on groups until there is no room for more, or there are none any more.
+    pub fn hand_on(&mut self, pairs: PairSink<'_>) {
         self.count_waiting(pairs);
         self.go_beyond(pairs);
         self.counts.hand_on(&mut Pairs {
             pairs,
-            is_full,
+            is_full: &self.is_full,
             how: self.how,
             key: &mut self.key,
         });
@@ -235,9 +234,10 @@ mod tests {
             *wanted.entry(key.into_bytes()).or_insert(0) += 1;
         }
         loop {
-            let before = made.get();
-            tallies.hand_on(&mut take, &|| made.get() >= before + 100);
-            if made.get() == before {
+            room_from.set(made.get());
+            is_full.store(false, Ordering::Relaxed);
+            tallies.hand_on(&mut take);
+            if made.get() == room_from.get() {
                 break;
             }
         }
