@@ -363,11 +363,14 @@ pub struct Order {
     pub rounds: u64,
     /// Whether it was in order to the end, so that one pass was enough.
     pub is_one_pass: bool,
-    /// Bytes of the output that were written before all was read, in rounds before the last.
+    /// Bytes of the output that were copied as they came, or turned round, and neither partitioned nor sorted.
+    #[serde(default)]
+    pub copied_bytes: u64,
+    /// Bytes of the output that were written before all was read, in rounds before the last, what was copied among them.
     pub early_bytes: u64,
     /// Bytes of records that belong among those.
     pub late_bytes: u64,
-    /// Bytes of the output that were written again because of them.
+    /// Bytes of the output that were written again because of them, or that were copied behind the first disorder.
     pub again_bytes: u64,
     /// Bytes of input and output that were read again for that; of `input_read`.
     pub again_read_bytes: u64,
@@ -379,6 +382,9 @@ impl Order {
             1 => "1 piece".to_owned(),
             count => format!("{} pieces", text::count(count)),
         };
+        if self.is_one_pass && self.copied_bytes > 0 {
+            return format!("the input was in order, in {pieces}: one pass, copied");
+        }
         if self.is_one_pass {
             return format!("the input was in order, in {pieces}: one pass");
         }

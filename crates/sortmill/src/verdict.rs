@@ -178,6 +178,19 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
             };
             shape.judge(phase)
         }
+        "copy" => {
+            let shape = follow::Shape {
+                source: &[Stage::Read],
+                workers: &[Stage::Cut, Stage::Reduce],
+                meanwhile: &[],
+                drain: &[Stage::Write],
+                from: &ends.input,
+                to: &ends.output,
+                core_count: ends.core_count,
+                sample_ns: 0,
+            };
+            shape.judge(phase)
+        }
         "merge" => {
             let shape = follow::Shape {
                 source: &[Stage::Read, Stage::Cut],

@@ -767,7 +767,7 @@ fn placed(
 }
 
 /// Counts what went into a stage and what came out.
-fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
+pub fn count(meter: &mut Meter<'_>, stage: Stage, before: &Fingerprint, after: &Fingerprint) {
     let totals = meter.stage(stage);
     totals.bytes_in += before.bytes;
     totals.records_in += before.records;

@@ -195,6 +195,7 @@ impl Done {
             distribute: Took::default(),
             sort,
             order: None,
+            copied: None,
             passed: false,
             merged: Some(Merged {
                 inputs: merging.row_count as u64,

@@ -67,12 +67,21 @@ pub struct Found {
     /// What was drawn, of it the sample at even distances.
     pub drawn: Drawn,
     pub piece_count: usize,
+    /// The last key is below the first one.
+    pub falls: bool,
     /// Some records are so long that nobody knows how well they fill blocks.
     pub has_long_records: bool,
     /// Bytes of a stretch that has a key of its own, and those behind it too.
     pub stretch_bytes: u64,
     /// All of the input, in the order in which to read it.
     pub stretches: Vec<Stretch>,
+}
+
+impl Found {
+    /// Whether it may be copied, and if so, whether it falls. Of long records there may be one in any chunk.
+    pub fn copies(&self) -> Option<bool> {
+        (self.piece_count == 1 && !self.has_long_records).then_some(self.falls)
+    }
 }
 
 /// Draws the sample and looks whether the input is in order, if the job is one where that helps.
@@ -125,9 +134,16 @@ pub fn notice(shared: &Shared<'_>, sources: &[Source]) -> Result<Noticed> {
         has_long_records: has_long_records(plan, &drawn.firsts, &records),
         drawn,
         piece_count: count_pieces(&all),
+        falls: falls(&all),
         stretch_bytes,
         stretches,
     }))
+}
+
+fn falls(keys: &[Key]) -> bool {
+    let mut known = keys.iter().flatten();
+    let (first, last) = (known.next(), known.next_back());
+    last.is_some() && last < first
 }
 
 /// How long lines are, about, that no place holds whole: from how many places there are in which none begins.

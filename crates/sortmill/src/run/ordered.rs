@@ -22,6 +22,8 @@
 //! more at most, from the first unit with late records on. So no byte is read or written more than twice, whatever
 //! the input. Mending goes downwards, so no unit is written over one that is still to be read.
 
+mod copy;
+
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::Ordering;
 use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, align_down};
@@ -55,11 +57,17 @@ const FILL_EIGHTHS: u64 = 9;
 /// # Errors
 /// As any job.
 pub fn sort(shared: &Shared<'_>, sources: &[Source], target: &Target, found: Found) -> Result<Way> {
+    let copies = found.copies();
     let mut rounds = Rounds::begin(shared, sources, target, found)?;
-    rounds.write_early()?;
-    let mut places = rounds.write_rest()?;
-    if places.late_bytes() > 0 {
-        rounds.mend(&mut places)?;
+    if let Some(falls) = copies {
+        rounds.copy(falls)?;
+    }
+    if !rounds.order().is_one_pass {
+        rounds.write_early()?;
+        let mut places = rounds.write_rest()?;
+        if places.late_bytes() > 0 {
+            rounds.mend(&mut places)?;
+        }
     }
     rounds.end()
 }
@@ -109,7 +117,7 @@ impl<'a> Rounds<'a> {
         let input_bytes = plan.input_bytes.expect("all inputs are files");
         expected::in_order(shared, input_bytes);
         // Each round has its threads; as many again may mend.
-        let rounds = input_bytes / room_bytes(shared, 0).max(1) + 2;
+        let rounds = input_bytes / room_bytes(shared, 0).max(1) + 3;
         shared.rounds.store(2 * rounds as usize, Ordering::SeqCst);
         let mut drawn = found.drawn;
         let boundaries = sampling::boundaries(shared, &mut drawn.sample);
@@ -160,6 +168,7 @@ impl<'a> Rounds<'a> {
                     pieces: found.piece_count as u64,
                     ..Order::default()
                 }),
+                copied: None,
                 passed: false,
                 merged: None,
             },
@@ -395,7 +404,7 @@ impl<'a> Rounds<'a> {
         let block = align_down(places.new[first]);
         let bytes = self.read_block(block)?;
         let before = (places.new[first] - block) as usize;
-        self.seams.begin(block, &bytes[..before], total)?;
+        self.seams.begin(block, &bytes[..before], Some(total))?;
         let mut to = places.late.len();
         while to > first {
             let from = places.fits_from(first, to, self.room_bytes(false));
@@ -573,6 +582,7 @@ fn round_of<T>(
         stop: shared.stop,
         longs: &mut longs,
         borders,
+        enough: None,
     };
     let reads = Reads::Apart(reader, parts);
     let end = || {

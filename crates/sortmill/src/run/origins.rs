@@ -66,6 +66,11 @@ impl Origins {
         });
     }
 
+    /// Records of `slot` came from there, and others from elsewhere.
+    pub fn put(&self, slot: usize, origin: Origin) {
+        lock(&self.slots[slot]).push(origin);
+    }
+
     /// Bytes to be read to make the slot's unit again.
     pub fn bytes(&self, slot: usize) -> u64 {
         let origins = lock(&self.slots[slot]);

@@ -109,6 +109,7 @@ pub fn pass(shared: &Shared<'_>, sources: &[Source], target: Option<&Target>) ->
         distribute: took,
         sort: Took::default(),
         order: None,
+        copied: None,
         merged: None,
         passed: true,
     })

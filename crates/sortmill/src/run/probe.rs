@@ -76,9 +76,9 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
             ways.push(output(done));
             ways
         }
-        ("merge", BoundBy::Read { .. }) => vec![input(done)],
-        ("merge", BoundBy::Write { .. }) => vec![output(done)],
-        ("merge", BoundBy::ReadAndWrite { .. }) => vec![input(done), output(done)],
+        ("merge" | "copy", BoundBy::Read { .. }) => vec![input(done)],
+        ("merge" | "copy", BoundBy::Write { .. }) => vec![output(done)],
+        ("merge" | "copy", BoundBy::ReadAndWrite { .. }) => vec![input(done), output(done)],
         ("commit", BoundBy::Read { .. }) => vec![written(done)],
         _ => Vec::new(),
     };

@@ -10,7 +10,7 @@ use super::sampling::Drawn;
 use super::sorting::{self, Sorted, Span};
 use super::{Shared, cuts, made_parts, top};
 use crate::error::Result;
-use crate::metrics::Stage;
+use crate::metrics::{Metrics, Stage};
 use crate::plan::Plan;
 use crate::report::{Merged, Order, Phase};
 use crate::stage::read::Source;
@@ -25,6 +25,8 @@ pub struct Way {
     pub sort: Took,
     /// The order that was found, if it was.
     pub order: Option<Order>,
+    /// What was copied as it came, because it was in order in one piece: that may be all of it.
+    pub copied: Option<(Took, Metrics)>,
     /// Of sorted inputs, how they were merged: that is all the way there is.
     pub merged: Option<Merged>,
     /// What was mapped passed on to the output at once, and was not sorted: one phase.
@@ -73,10 +75,17 @@ impl Way {
         if self.passed {
             return vec![phase("pass", &self.distribute, &self.distributed.metrics)];
         }
-        vec![
+        let both = [
             phase("distribute", &self.distribute, &self.distributed.metrics),
             phase("sort", &self.sort, &self.sorted.metrics),
-        ]
+        ];
+        let Some((took, metrics)) = &self.copied else {
+            return both.into();
+        };
+        let copied = phase("copy", took, metrics);
+        let is_all = self.distribute.wall_ns == 0;
+        let rest = both.into_iter().filter(|_| !is_all);
+        [copied].into_iter().chain(rest).collect()
     }
 
     /// The bytes that any sort of this input within this memory must move: of one in order, each once.
@@ -182,6 +191,7 @@ fn one_after_the_other(
         distribute: distribute_took,
         sort: sort_took,
         order: None,
+        copied: None,
         merged: None,
         passed: false,
     })

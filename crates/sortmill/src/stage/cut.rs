@@ -8,8 +8,8 @@ use crate::fingerprint::Fingerprint;
 use crate::order::{Format, Order};
 use crate::stage::kernel::find_ends;
 
-/// Cuts the records at the start of `bytes[from..]` into a batch of at most `records_max`. `offsets` is
-/// scratch space of the caller's, the batch borrows it. `bytes[from..]` holds whole records only.
+/// Cuts the records at the start of `bytes[from..]` into a batch of at most `records_max`, summed up under `key`.
+/// `offsets` is scratch space of the caller's, the batch borrows it. `bytes[from..]` holds whole records only.
 #[must_use]
 pub fn cut<'a>(
     order: &Order,
@@ -19,6 +19,25 @@ pub fn cut<'a>(
     offsets: &'a mut Vec<u32>,
     records_max: usize,
     key: u64,
+) -> Batch<'a> {
+    let mut batch = cut_out(order, bytes, from, chunk, offsets, records_max);
+    let mut fingerprint = Fingerprint::default();
+    for record in batch.records() {
+        fingerprint.add(record, key);
+    }
+    batch.fingerprint = fingerprint;
+    batch
+}
+
+/// The same batch, which is not summed up.
+#[must_use]
+pub fn cut_out<'a>(
+    order: &Order,
+    bytes: &'a [u8],
+    from: usize,
+    chunk: u64,
+    offsets: &'a mut Vec<u32>,
+    records_max: usize,
 ) -> Batch<'a> {
     offsets.clear();
     let offsets = match order.format() {
@@ -62,16 +81,10 @@ pub fn cut<'a>(
             Offsets::Each(offsets)
         }
     };
-    let mut batch = Batch {
+    Batch {
         chunk,
         bytes,
         offsets,
         fingerprint: Fingerprint::default(),
-    };
-    let mut fingerprint = Fingerprint::default();
-    for record in batch.records() {
-        fingerprint.add(record, key);
     }
-    batch.fingerprint = fingerprint;
-    batch
 }

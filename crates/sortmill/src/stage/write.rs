@@ -71,12 +71,13 @@ impl Seams {
         })
     }
 
-    /// Puts what was written before into the block at `offset` of the one file: `bytes`, from its beginning.
+    /// Puts what was written before into the block at `offset` of the one file, of `total` bytes if that is known:
+    /// `bytes`, from its beginning.
     ///
     /// # Errors
     /// As [`Seams::put`].
-    pub fn begin(&self, offset: u64, bytes: &[u8], total: u64) -> Result<()> {
-        let completed = self.put(0, offset, bytes, Some(total))?;
+    pub fn begin(&self, offset: u64, bytes: &[u8], total: Option<u64>) -> Result<()> {
+        let completed = self.put(0, offset, bytes, total)?;
         assert!(completed.is_none(), "there is more to come");
         Ok(())
     }

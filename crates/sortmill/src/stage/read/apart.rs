@@ -22,6 +22,7 @@
 use std::collections::VecDeque;
 
 use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::{AtomicBool, Ordering};
 use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring, align_up};
 
 use super::part::{Part, Piece, Spot};
@@ -54,9 +55,11 @@ pub struct ApartReader<'a> {
     pub longs: &'a mut dyn Longs,
     /// Where records begin at the ends of parts of inputs: learnt and used here.
     pub borders: &'a Borders,
+    /// Once it is set nothing more is begun to be read, though parts are left.
+    pub enough: Option<&'a AtomicBool>,
 }
 
-/// Reads all `parts` and closes the queue.
+/// Reads all `parts`, or those that are wanted, and closes the queue.
 ///
 /// # Errors
 /// The first that is unreadable, shorter than it was or not what it was, and a record that is longer than the memory
@@ -131,6 +134,10 @@ struct Run<'a, 'p> {
 impl Run<'_, '_> {
     /// The piece behind `piece`, of its part or of one of the next.
     fn next_piece(&mut self, piece: Option<Piece>, meter: &mut Meter<'_>) -> Option<Piece> {
+        let enough = self.reader.enough;
+        if enough.is_some_and(|enough| enough.load(Ordering::SeqCst)) {
+            return None;
+        }
         let chunk_bytes = self.reader.plan.chunk_bytes as u64;
         let mut next =
             piece.and_then(|piece| self.parts[piece.part].piece(piece.part, piece.to, chunk_bytes));

@@ -93,9 +93,11 @@ impl Part {
 
     /// How far beyond its end the reader looks for that of its last record.
     fn behind(&self) -> u64 {
+        // A record begins where the part ends, whether one begins in it or not.
+        let ends_there = self.end == Some(self.to);
         match self.known_end() {
-            Some(_) => 0,
-            None => BEHIND_BYTES.min(self.file_bytes - self.to),
+            None if !ends_there => BEHIND_BYTES.min(self.file_bytes - self.to),
+            _ => 0,
         }
     }
 }
@@ -230,6 +232,13 @@ mod tests {
         // All of it lies in a record of the part before.
         check(&part(3 * C, 2 * C, true, None), &[]);
         check(&part(2 * C, 2 * C, true, Some(3 * C)), &[]);
+        // Where a record is known to begin a little behind a chunk, that is as far as is read.
+        let cut = part(C, 2 * C + 4095, false, Some(2 * C + 4095));
+        check(&cut, &[(C, 2 * C + 4095, 102)]);
+        assert_eq!(
+            (cut.behind(), part(C, 2 * C, false, None).behind()),
+            (0, 4095)
+        );
         let one = Part {
             is_of_one_chunk: true,
             chunk: 9,

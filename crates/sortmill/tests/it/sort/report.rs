@@ -46,8 +46,14 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
                 bytes.output_written <= bytes.output + 4095 + again,
                 "{report:?}"
             );
-            assert!(!order.is_one_pass || order.again_read_bytes + order.late_bytes == 0);
-            assert!(order.late_bytes > 0 || order.again_bytes == 0);
+            assert!(!order.is_one_pass || order.late_bytes == 0);
+            // Copying reads and writes a little further than order goes.
+            let copied = report.phases[0].name == "copy" && order.copied_bytes < bytes.output;
+            let again = order.again_read_bytes + order.again_bytes;
+            assert!(
+                order.late_bytes > 0 || copied || again <= 4095,
+                "{report:?}"
+            );
         }
     }
     let runs = report.merged.map_or(0, |merged| merged.runs);
