@@ -702,14 +702,20 @@ impl<'a> Shared<'a> {
         number: u64,
         temps: &'a Temps<'a>,
     ) -> Result<Self> {
+        let map = |count, bytes| {
+            let pool = mapped(count, bytes)?;
+            let closed = pool.clone();
+            stop.on_stop(move || closed.close());
+            Ok(pool)
+        };
         Ok(Self {
             job,
             plan,
             os,
             stop,
             number,
-            chunk_pool: map(plan.chunk_count, plan.chunk_buffer_bytes(), stop)?,
-            block_pool: map(plan.block_count, plan.block_bytes, stop)?,
+            chunk_pool: map(plan.chunk_count, plan.chunk_buffer_bytes())?,
+            block_pool: map(plan.block_count, plan.block_bytes)?,
             packers: plan
                 .temp_packing
                 .as_ref()
@@ -724,15 +730,12 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// `count` buffers of `bytes` each, for which nobody waits any more once the job is ending.
-fn map(count: usize, bytes: usize, stop: &Stop) -> Result<Pool> {
-    let pool = Pool::new(count, bytes).map_err(|error| {
+/// `count` buffers of `bytes` each.
+fn mapped(count: usize, bytes: usize) -> Result<Pool> {
+    Pool::new(count, bytes).map_err(|error| {
         let doing = "mapping the job's memory";
         Error::new(ErrorKind::Memory, doing, error.to_string())
-    })?;
-    let closed = pool.clone();
-    stop.on_stop(move || closed.close());
-    Ok(pool)
+    })
 }
 
 impl Shared<'_> {

@@ -20,7 +20,7 @@
 //! Where order ends, with the first late record or where nothing completes a unit any more, nothing else is written
 //! early, and the rest takes the two passes that it takes in any job. What was written early is read and written once
 //! more at most, from the first unit with late records on. So no byte is read or written more than twice, whatever
-//! the input. Mending goes downwards, so no unit is written over one that is still to be read.
+//! the input, but for the partition in which copying ([`copy`]) ends: once more. Mending goes downwards, so no unit is written over one that is still to be read.
 
 mod copy;
 
@@ -31,6 +31,7 @@ use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, align_down};
 use super::distribute::{Distributed, Queues, Reads, round};
 use super::notice::{Found, room_bytes};
 use super::origins::Origins;
+use super::proof::check_all_read;
 use super::sorting::{self, Sorted, Span};
 use super::way::{Took, Way};
 use super::{Shared, expected, sampling};
@@ -534,6 +535,8 @@ impl<'a> Rounds<'a> {
     fn end(mut self) -> Result<Way> {
         let total = self.way.distributed.fingerprint.bytes;
         self.flush(total)?;
+        let input_bytes = self.shared.plan.input_bytes.expect("all inputs are files");
+        check_all_read(input_bytes, self.way.distributed.read.bytes)?;
         for source in self.sources {
             source.check_unchanged(self.shared.os, self.shared.job.as_of_start)?;
         }

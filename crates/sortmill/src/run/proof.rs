@@ -30,6 +30,23 @@ pub fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()
     ))
 }
 
+/// What is read in parts is read once, all of it: that parts which were forgotten lack on both sides of all other proofs.
+pub fn check_all_read(input_bytes: u64, read_bytes: u64) -> Result<()> {
+    if input_bytes == read_bytes {
+        return Ok(());
+    }
+    let cause = format!(
+        "the inputs have {} bytes and {} of them came to the partitions",
+        text::count(input_bytes),
+        text::count(read_bytes)
+    );
+    Err(Error::new(
+        ErrorKind::Lost,
+        "proving that no record was lost",
+        cause,
+    ))
+}
+
 /// What came out of the merge was put into output buffers, all of it.
 pub fn compare_bytes(gathered: u64, put: u64) -> Result<()> {
     if gathered == put {

@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use sortmill_io::sync::atomic::{AtomicBool, Ordering as Atomic};
-use sortmill_io::sync::{Mutex, lock, scope, spawn};
+use sortmill_io::sync::{Arc, Mutex, lock, scope, spawn};
 
 use super::{Part, Rounds};
 use crate::batch::Chunk;
@@ -24,15 +24,16 @@ use crate::long::PassedLongs;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::{Begun, Order};
 use crate::pieces::{NUMBERS_PER_CHUNK, Stretch};
+use crate::plan::Plan;
 use crate::queue::Queue;
 use crate::run::distribute::{count, guarded, join};
 use crate::run::origins::Origin;
 use crate::run::way::Took;
-use crate::run::{Shared, map};
+use crate::run::{Shared, mapped};
 use crate::stage::cut::{cut, cut_out};
-use crate::stage::read::{ApartReader, ReadTotals, read_apart};
+use crate::stage::read::{ApartReader, ReadTotals, Source, read_apart};
 use crate::stage::reduce::Gather;
-use crate::stage::write::{Output, Seams, Sink, Target, write};
+use crate::stage::write::{Output, Seams, Sink, write};
 use crate::table::Table;
 
 /// Neighbouring records of one chunk in one slot, which are in order.
@@ -61,37 +62,44 @@ impl Rounds<'_> {
     /// Copies the input for as long as it rises, or falls, and has the rest read as always.
     pub(super) fn copy(&mut self, falls: bool) -> Result<()> {
         let shared = self.shared;
-        let seams = Seams::default();
-        let (before, begun) = (Took::now(shared), shared.begun("copy"));
-        let copied = {
-            let plan = shared.plan;
-            let blocks = Queue::new(plan.chunk_count);
-            // A worker that waits for a buffer has a chunk in its hands, so these are others, in memory that nothing
-            // else has touched yet: that for partitions.
-            let count = plan.chunk_depth + plan.worker_count;
-            let buffers = map(count, plan.chunk_bytes, shared.stop)?;
-            let stopped = blocks.clone();
-            shared.stop.on_stop(move || stopped.abort());
-            let output = Output {
-                pool: &buffers,
-                blocks: &blocks,
-                seams: &seams,
-                total: None,
-                ends_exactly: false,
-                stage: Stage::Reduce,
-                stop: shared.stop,
-            };
-            Copying {
-                shared,
-                chunks: &self.queues.chunks,
-                table: &self.table,
-                output: &output,
-                falls,
-                turn: Mutex::default(),
-                enough: AtomicBool::new(false),
-            }
-            .run(self, self.target)?
+        let Some(count) = buffer_count(shared.plan, falls) else {
+            return Ok(());
         };
+        let (before, begun) = (Took::now(shared), shared.begun("copy"));
+        let seams = Seams::default();
+        let buffers = mapped(count, shared.plan.chunk_bytes)?;
+        // Their memory is wanted for partitions afterwards, so nothing may hold it that lasts as long as the job.
+        let closed = Arc::new(Mutex::new(Some(buffers.clone())));
+        let blocks = Queue::new(shared.plan.chunk_count);
+        {
+            let (closed, blocks) = (Arc::clone(&closed), blocks.clone());
+            shared.stop.on_stop(move || {
+                lock(&closed).as_ref().inspect(|pool| pool.close());
+                blocks.abort();
+            });
+        }
+        let output = Output {
+            pool: &buffers,
+            blocks: &blocks,
+            seams: &seams,
+            total: None,
+            ends_exactly: false,
+            stage: Stage::Reduce,
+            stop: shared.stop,
+        };
+        let copying = Copying {
+            shared,
+            sources: self.sources,
+            chunks: &self.queues.chunks,
+            table: &self.table,
+            output: &output,
+            falls,
+            turn: Mutex::default(),
+            enough: AtomicBool::new(false),
+        };
+        let copied = copying.run(self)?;
+        *lock(&closed) = None;
+        drop(buffers);
         begun.end();
         let mut took = Took::default();
         took.add_since(&before, shared);
@@ -213,9 +221,20 @@ impl Rounds<'_> {
     }
 }
 
+/// How many buffers of a chunk's size the output gets, from the memory for partitions, of which there are none yet: a worker
+/// that waits for one has a chunk in its hands, so chunks' own will not do. Nothing where memory is too little.
+fn buffer_count(plan: &Plan, falls: bool) -> Option<usize> {
+    let all = plan.block_count * plan.block_bytes / plan.chunk_bytes;
+    // What is turned round lies in memory of each worker's.
+    let turned = if falls { plan.worker_count } else { 0 };
+    let count = (plan.chunk_depth + plan.worker_count).min(all.saturating_sub(turned));
+    (count >= plan.worker_count + 2).then_some(count)
+}
+
 /// What all threads that copy share.
 struct Copying<'a> {
     shared: &'a Shared<'a>,
+    sources: &'a [Source],
     chunks: &'a Queue<Chunk>,
     table: &'a Table,
     output: &'a Output<'a>,
@@ -234,6 +253,8 @@ struct Turn {
     offset: u64,
     /// The record that it must not lie below: the last one so far; where the input falls, the highest so far.
     edge: Vec<u8>,
+    /// In which input, from 0, and where it begins; where the input falls, where it ends. Nothing once all has come.
+    next: Option<(usize, u64)>,
     is_over: bool,
 }
 
@@ -260,10 +281,14 @@ struct Scratch {
 }
 
 impl Copying<'_> {
-    fn run(&self, rounds: &Rounds<'_>, target: &Target) -> Result<Copied> {
+    fn run(&self, rounds: &Rounds<'_>) -> Result<Copied> {
         let Shared { plan, os, stop, .. } = *self.shared;
         let began_ns = os.now_ns();
         let parts = rounds.parts_to_copy(self.falls);
+        lock(&self.turn).next = match self.falls {
+            true => self.next_from((self.sources.len(), 0)),
+            false => self.next_from((0, 0)),
+        };
         let (read_end, worker_ends, write_end) = scope(|threads| {
             let reader = spawn(threads, "read", || {
                 let mut meter = self.shared.meter("read", &[Stage::Read], began_ns);
@@ -296,7 +321,7 @@ impl Copying<'_> {
             let writer = spawn(threads, "write", || {
                 let mut meter = self.shared.meter("write", &[Stage::Write], began_ns);
                 let blocks = self.output.blocks;
-                let result = guarded(stop, || write(os, target, blocks, stop, &mut meter));
+                let result = guarded(stop, || write(os, rounds.target, blocks, stop, &mut meter));
                 result.map(|bytes| (bytes, meter.finish(Stage::Write)))
             });
             let read_end = join(reader);
@@ -327,7 +352,7 @@ impl Copying<'_> {
         pieces.sort_unstable_by_key(|&(number, _)| number);
         Ok(Copied {
             pieces: pieces.into_iter().flat_map(|(_, pieces)| pieces).collect(),
-            is_all: disorder.is_none(),
+            is_all: disorder.is_none() && turn.next.is_none(),
             read,
             written_bytes,
             metrics,
@@ -340,12 +365,15 @@ impl Copying<'_> {
         let mut scratch = Scratch::default();
         while let Some(taken) = self.take(meter) {
             let number = taken.number;
-            match self.copy(&taken, &mut scratch, meter)? {
+            let pieces = self.copy(&taken, &mut scratch, meter)?;
+            // Whoever waits for a chunk in its turn waits for this one's memory.
+            drop(taken);
+            match pieces {
                 Some(pieces) => done.pieces.push((number, pieces)),
                 None => {
-                    done.disorder = Some(done.disorder.map_or(number, |first| first.min(number)));
-                    lock(&self.turn).is_over = true;
+                    done.disorder = done.disorder.into_iter().chain([number]).min();
                     self.enough.store(true, Atomic::SeqCst);
+                    lock(&self.turn).is_over = true;
                 }
             }
         }
@@ -360,7 +388,7 @@ impl Copying<'_> {
             let chunk = self.chunks.pop();
             meter.lap(Stage::Cut, State::Input);
             let chunk = chunk?;
-            if !turn.is_over && (chunk.long.is_some() || !self.follows(&turn.edge, &chunk)) {
+            if !turn.is_over && !self.follows(&turn, &chunk) {
                 turn.is_over = true;
                 self.enough.store(true, Atomic::SeqCst);
             }
@@ -374,6 +402,10 @@ impl Copying<'_> {
                 true => first,
                 false => last,
             });
+            turn.next = self.next_from(match self.falls {
+                true => (chunk.input, chunk.offset),
+                false => (chunk.input, self.end(&chunk)),
+            });
             let taken = Taken {
                 number: turn.number,
                 offset: turn.offset,
@@ -385,15 +417,49 @@ impl Copying<'_> {
         }
     }
 
-    /// Whether all records of `chunk` may come behind `edge`, if they are in order among themselves.
-    fn follows(&self, edge: &[u8], chunk: &Chunk) -> bool {
+    /// Whether `chunk` is the next one, and all its records may come behind the edge, if they are in order among
+    /// themselves. It is not the next one if a record lies between: a long one, or where the input falls one that goes on
+    /// behind the chunk that it begins in, which is read when the others of that chunk have been.
+    fn follows(&self, turn: &Turn, chunk: &Chunk) -> bool {
         let order = &self.shared.plan.order;
+        let from = match self.falls {
+            true => self.end(chunk),
+            false => chunk.offset,
+        };
+        if chunk.long.is_some() || turn.next != Some((chunk.input, from)) {
+            return false;
+        }
         let [first, last] = ends(order, &chunk.buffer[chunk.records.clone()]);
         match self.falls {
-            _ if edge.is_empty() => true,
+            _ if turn.edge.is_empty() => true,
             // Of records with equal keys that which is read first belongs behind the others.
-            true => order.compare(edge, last).is_lt(),
-            false => order.compare(edge, first).is_le(),
+            true => order.compare(&turn.edge, last).is_lt(),
+            false => order.compare(&turn.edge, first).is_le(),
+        }
+    }
+
+    /// Where the records of a chunk end in its input: a newline that was added is not there.
+    fn end(&self, chunk: &Chunk) -> u64 {
+        let end = chunk.offset + chunk.records.len() as u64;
+        end.min(self.sources[chunk.input].meta.bytes)
+    }
+
+    /// The place itself, if there is more of its input that way, else where the next input begins, or ends, that is not
+    /// empty.
+    fn next_from(&self, (input, at): (usize, u64)) -> Option<(usize, u64)> {
+        let bytes = |input: usize| self.sources[input].meta.bytes;
+        let has_some = |input: &usize| bytes(*input) > 0;
+        match self.falls {
+            true if at > 0 => Some((input, at)),
+            true => {
+                let before = (0..input).rev().find(has_some)?;
+                Some((before, bytes(before)))
+            }
+            false if at < bytes(input) => Some((input, at)),
+            false => {
+                let behind = (input + 1..self.sources.len()).find(has_some)?;
+                Some((behind, 0))
+            }
         }
     }
 
