@@ -3,6 +3,7 @@
 Everything is the median of the rounds; ratios are taken within one round.
 """
 
+from collections import Counter
 from statistics import median
 
 from cases import memory_bytes_max
@@ -32,12 +33,12 @@ def check():
 
 
 def expected():
-    """The page with the table of the newest file of a commit that can be looked up."""
+    """The page with the table of the newest file of a commit that can be looked up; of a day, that with most rounds."""
     files = [(path, read(path)) for path in sorted(RUNS.glob("*-shapes.csv"))]
     fit = [(path, rows) for path, rows in files if rows and "dirty" not in str(rows[0]["commit"])]
     block = "Not measured yet."
     if fit:
-        path, rows = fit[-1]
+        path, rows = max(fit, key=lambda file: (str(file[1][0]["date"]), max(row["round"] for row in file[1])))
         block = f"{tables(rows)}\n\n{provenance(path, rows)}"
     return replaced(TUNING, BEGIN, END, block)
 
@@ -130,8 +131,10 @@ def size_words(row):
 
 def provenance(path, rows):
     row = rows[0]
-    rounds = max(row["round"] for row in rows)
-    over = "one round" if rounds == 1 else f"{rounds} rounds, median (least - most)"
+    of_each = Counter((row["set"], row["shape"]) for row in rows if row["set"] != "small").values()
+    least, most = min(of_each, default=1), max(of_each, default=1)
+    rounds = f"{most} rounds" if least == most else f"{least} to {most} rounds"
+    over = "one round" if most == 1 else f"{rounds}, median (least - most)"
     return (f"`bench/runs/{path.name}`: {over};\n{row['date']}, commit "
             f"{row['commit']}, {row['cpu']}, {row['cores']} cores, {row['memory_total_bytes'] / GIB:.1f} GiB, "
             f"Linux {row['kernel']}, {row['file_system']}")
