@@ -12,6 +12,18 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
+/// Four digits each.
+static FOURS: [[u8; 4]; 10_000] = {
+    let mut fours = [[0; 4]; 10_000];
+    let mut number = 0;
+    while number < fours.len() {
+        let ([a, b], [c, d]) = (PAIRS[number / 100], PAIRS[number % 100]);
+        fours[number] = [a, b, c, d];
+        number += 1;
+    }
+    fours
+};
+
 /// How many digits `value` has; 1 for 0.
 pub fn count(value: u64) -> usize {
     value.checked_ilog10().unwrap_or(0) as usize + 1
@@ -22,10 +34,19 @@ pub fn count(value: u64) -> usize {
 #[inline]
 pub fn scatter<const BYTES: usize>(digits: usize, draws: &mut Draws, out: &mut [u8; BYTES]) {
     for eight in out.as_chunks_mut::<8>().0 {
-        *eight = eight_digits(draws.below(100_000_000)).to_le_bytes();
+        let word = draws.word();
+        *eight = (u64::from(four(word)) | u64::from(four(word >> 32)) << 32).to_le_bytes();
     }
     let least = u64::from(digits > 1);
     out[0] = b'0' + (least + draws.below(10 - least)) as u8;
+}
+
+/// Four digits that follow from the lower half of a word, the first in the lowest byte, all equally likely but for one part
+/// in 400,000.
+#[inline]
+pub fn four(word: u64) -> u32 {
+    let place = (u64::from(word as u32) * 10_000) >> 32;
+    u32::from_le_bytes(FOURS[place as usize])
 }
 
 /// The digits of `value`, below 10^8, the first in the lowest byte. Lanes of four, two and one digits are

@@ -3,7 +3,7 @@
 //! How many digits there are is drawn before the digits, so that numbers of every size are equally common
 //! and a line's length is known without its number.
 
-use super::data::{Data, Draws};
+use super::data::{Data, Draws, scaled};
 use super::digits;
 
 /// Lines of numbers.
@@ -40,9 +40,9 @@ impl Numbers {
         let decimal = word >> 1 & 1 == 1;
         Form {
             negative: word & 1 == 1,
-            digits: 1 + (word >> 8) as usize % DIGITS_MAX as usize,
+            digits: 1 + ((u64::from((word >> 8) as u32) * DIGITS_MAX) >> 32) as usize,
             fraction_digits: match decimal {
-                true => 1 + (word >> 40) as usize % FRACTION_DIGITS_MAX as usize,
+                true => 1 + (((word >> 40) * FRACTION_DIGITS_MAX) >> 24) as usize,
                 false => 0,
             },
             draws,
@@ -73,21 +73,31 @@ impl Data for Numbers {
 
     #[inline]
     fn write(&self, number: u64, out: &mut [u8]) -> usize {
-        let mut form = self.form(number);
+        let form = self.form(number);
         let bytes = form.bytes();
         let line = &mut out[..STORED_BYTES];
         line[0] = b'-';
         let start = usize::from(form.negative);
-        let (whole, _) = line[start..]
-            .split_first_chunk_mut::<24>()
-            .expect("a line has room");
-        digits::scatter(form.digits, &mut form.draws, whole);
-        let point = start + form.digits;
+        let (count, mut draws) = (form.digits, form.draws);
+        let [first, second, third, last] = std::array::from_fn(|_| draws.word());
+        // Eighteen digits, and two that the point or the next line overwrites.
+        for (number, word) in [first, first >> 32, second, second >> 32, third]
+            .into_iter()
+            .enumerate()
+        {
+            let at = start + 4 * number;
+            line[at..at + 4].copy_from_slice(&digits::four(word).to_le_bytes());
+        }
+        // One that does not begin with 0, unless it is the only one.
+        let least = u64::from(count > 1);
+        line[start] = b'0' + (least + scaled(last, 10 - least)) as u8;
+        let point = start + count;
         line[point] = b'.';
-        let (fraction, _) = line[point + 1..]
-            .split_first_chunk_mut::<8>()
-            .expect("a line has room");
-        digits::scatter(1, &mut form.draws, fraction);
+        let fraction = [third >> 32, last];
+        for (number, word) in fraction.into_iter().enumerate() {
+            let at = point + 1 + 4 * number;
+            line[at..at + 4].copy_from_slice(&digits::four(word).to_le_bytes());
+        }
         line[bytes - 1] = b'\n';
         bytes
     }

@@ -70,7 +70,7 @@ impl Rounds<'_> {
         let buffers = mapped(count, shared.plan.chunk_bytes)?;
         // Their memory is wanted for partitions afterwards, so nothing may hold it that lasts as long as the job.
         let closed = Arc::new(Mutex::new(Some(buffers.clone())));
-        let blocks = Queue::new(shared.plan.chunk_count);
+        let blocks = Queue::new(count);
         {
             let (closed, blocks) = (Arc::clone(&closed), blocks.clone());
             shared.stop.on_stop(move || {
