@@ -165,25 +165,12 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
             };
             shape.judge(phase)
         }
-        "pass" => {
+        "pass" | "copy" => {
             let shape = follow::Shape {
                 source: &[Stage::Read, Stage::Decompress],
                 workers: &[Stage::Cut, Stage::Map, Stage::Partition, Stage::Reduce],
                 meanwhile: &[],
                 drain: &[Stage::Write, Stage::Compress],
-                from: &ends.input,
-                to: &ends.output,
-                core_count: ends.core_count,
-                sample_ns: 0,
-            };
-            shape.judge(phase)
-        }
-        "copy" => {
-            let shape = follow::Shape {
-                source: &[Stage::Read],
-                workers: &[Stage::Cut, Stage::Reduce],
-                meanwhile: &[],
-                drain: &[Stage::Write],
                 from: &ends.input,
                 to: &ends.output,
                 core_count: ends.core_count,

@@ -132,18 +132,57 @@ impl Clicks {
         TIME_DIGITS + 1 + self.user_digits + 1
     }
 
-    #[inline]
-    fn user(&self, stretch: u64, place: u64) -> u64 {
-        let click = self.mixed.number(stretch, place);
-        let in_pattern = VISIT_OF[(click % PATTERN_CLICKS) as usize];
-        let visit = click / PATTERN_CLICKS * PATTERN_VISITS + u64::from(in_pattern);
-        let visits = self.per_second * STRETCH_SECONDS / PATTERN_CLICKS * PATTERN_VISITS;
-        let rank = self
-            .ranks
-            .draw(&mut Draws::of(self.visits_seed, stretch * visits + visit));
-        let group = stretch % u64::from(GROUPS);
-        self.users.number(group, rank) * u64::from(GROUPS) + group
+    /// Whose the clicks from `first` on are, and when. Each step is done for all of them before the next one, which
+    /// waits for it: so a click's does not wait for another click's.
+    fn fetch(&self, first: u64, clicks: &mut [Click]) {
+        let stretch_clicks = self.per_second * STRETCH_SECONDS;
+        let stretch_visits = stretch_clicks / PATTERN_CLICKS * PATTERN_VISITS;
+        for (number, click) in (first..).zip(clicks.iter_mut()) {
+            click.stretch = number / stretch_clicks;
+            click.place = number % stretch_clicks;
+            click.user = self.mixed.number(click.stretch, click.place);
+        }
+        for click in clicks.iter_mut() {
+            let in_pattern = VISIT_OF[(click.user % PATTERN_CLICKS) as usize];
+            let visit = click.user / PATTERN_CLICKS * PATTERN_VISITS + u64::from(in_pattern);
+            let visit = click.stretch * stretch_visits + visit;
+            click.user = self.ranks.draw(&mut Draws::of(self.visits_seed, visit));
+        }
+        for click in clicks {
+            let group = click.stretch % u64::from(GROUPS);
+            click.user = self.users.number(group, click.user) * u64::from(GROUPS) + group;
+        }
     }
+
+    #[inline]
+    fn put(&self, number: u64, click: Click, out: &mut [u8]) -> usize {
+        let mut path = Draws::of(self.seed, number);
+        let late = path.at(WORDS as u64);
+        let time_ms =
+            click.stretch * STRETCH_SECONDS * 1_000 + click.place * 1_000 / self.per_second;
+        digits::store(START_MS + time_ms + scaled(late, LATE_MS), TIME_DIGITS, out);
+        out[TIME_DIGITS] = b'\t';
+        digits::store(click.user, self.user_digits, &mut out[TIME_DIGITS + 1..]);
+        let mut at = self.path_at();
+        out[at - 1] = b'\t';
+        for _ in 0..WORDS {
+            out[at] = b'/';
+            at += self.vocabulary.write(&mut path, &mut out[at + 1..]);
+        }
+        out[at] = b'\n';
+        at + 1
+    }
+}
+
+/// So many clicks are worked out side by side.
+const BATCH_CLICKS: usize = 64;
+
+/// Who clicked when: the clicks of a stretch have places in it.
+#[derive(Clone, Copy, Default)]
+struct Click {
+    stretch: u64,
+    place: u64,
+    user: u64,
 }
 
 impl Data for Clicks {
@@ -164,24 +203,26 @@ impl Data for Clicks {
         (self.path_at() + path + 1) as u64
     }
 
-    #[inline]
     fn write(&self, number: u64, out: &mut [u8]) -> usize {
-        let stretch_clicks = self.per_second * STRETCH_SECONDS;
-        let (stretch, place) = (number / stretch_clicks, number % stretch_clicks);
-        let mut path = Draws::of(self.seed, number);
-        let late = path.at(WORDS as u64);
-        let time_ms = stretch * STRETCH_SECONDS * 1_000 + place * 1_000 / self.per_second;
-        digits::store(START_MS + time_ms + scaled(late, LATE_MS), TIME_DIGITS, out);
-        out[TIME_DIGITS] = b'\t';
-        let user = self.user(stretch, place);
-        digits::store(user, self.user_digits, &mut out[TIME_DIGITS + 1..]);
-        let mut at = self.path_at();
-        out[at - 1] = b'\t';
-        for _ in 0..WORDS {
-            out[at] = b'/';
-            at += self.vocabulary.write(&mut path, &mut out[at + 1..]);
+        let mut click = [Click::default()];
+        self.fetch(number, &mut click);
+        self.put(number, click[0], out)
+    }
+
+    fn fill(&self, first: u64, out: &mut [u8]) -> (u64, usize) {
+        let mut batch = [Click::default(); BATCH_CLICKS];
+        let (mut next, mut at) = (first, 0);
+        loop {
+            let fitting = (out.len() - at) / self.record_bytes_max();
+            let clicks = &mut batch[..fitting.min(BATCH_CLICKS)];
+            if clicks.is_empty() {
+                return (next - first, at);
+            }
+            self.fetch(next, clicks);
+            for click in clicks {
+                at += self.put(next, *click, &mut out[at..]);
+                next += 1;
+            }
         }
-        out[at] = b'\n';
-        at + 1
     }
 }

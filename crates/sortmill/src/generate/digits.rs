@@ -1,6 +1,6 @@
 //! Decimal digits, drawn and written.
 
-use super::data::Draws;
+use super::data::{Draws, scaled};
 
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -37,8 +37,14 @@ pub fn scatter<const BYTES: usize>(digits: usize, draws: &mut Draws, out: &mut [
         let word = draws.word();
         *eight = (u64::from(four(word)) | u64::from(four(word >> 32)) << 32).to_le_bytes();
     }
+    out[0] = first(digits, draws.word());
+}
+
+/// The first digit of a number that has so many, which follows from a word: 0 to 9 if it is the only one, else not 0.
+#[inline]
+pub fn first(digits: usize, word: u64) -> u8 {
     let least = u64::from(digits > 1);
-    out[0] = b'0' + (least + draws.below(10 - least)) as u8;
+    b'0' + (least + scaled(word, 10 - least)) as u8
 }
 
 /// Four digits that follow from the lower half of a word, the first in the lowest byte, all equally likely but for one part

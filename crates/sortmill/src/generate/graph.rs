@@ -176,9 +176,7 @@ impl Graph {
 
     /// What the edges from `first` on are.
     fn fetch(&self, first: u64, edges: &mut [Edge]) {
-        for (number, edge) in (first..).zip(edges.iter_mut()) {
-            edge.source = self.sources.vertex(number);
-        }
+        self.sources.fetch(first, edges);
         match &self.targets {
             Targets::Uniform => {
                 for (number, edge) in (first..).zip(edges) {
@@ -224,10 +222,18 @@ impl Graph {
 }
 
 impl Sources {
+    /// Which vertices the edges from `first` on begin in.
     #[inline]
-    fn vertex(&self, edge: u64) -> u64 {
-        let place = self.order.number(edge / self.count, edge % self.count);
-        place + ((u128::from(place) * self.gap) >> 64) as u64
+    fn fetch(&self, first: u64, edges: &mut [Edge]) {
+        let (mut turn, mut place) = (first / self.count, first % self.count);
+        for edge in edges {
+            let place_in_order = self.order.number(turn, place);
+            edge.source = place_in_order + ((u128::from(place_in_order) * self.gap) >> 64) as u64;
+            place += 1;
+            if place == self.count {
+                (turn, place) = (turn + 1, 0);
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! How many digits there are is drawn before the digits, so that numbers of every size are equally common
 //! and a line's length is known without its number.
 
-use super::data::{Data, Draws, scaled};
+use super::data::{Data, Draws};
 use super::digits;
 
 /// Lines of numbers.
@@ -37,14 +37,12 @@ impl Numbers {
     fn form(&self, number: u64) -> Form {
         let mut draws = Draws::of(self.seed, number);
         let word = draws.word();
-        let decimal = word >> 1 & 1 == 1;
+        let decimal = (word >> 1 & 1) as usize;
         Form {
             negative: word & 1 == 1,
             digits: 1 + ((u64::from((word >> 8) as u32) * DIGITS_MAX) >> 32) as usize,
-            fraction_digits: match decimal {
-                true => 1 + (((word >> 40) * FRACTION_DIGITS_MAX) >> 24) as usize,
-                false => 0,
-            },
+            // Multiplied, since no processor foresees a branch that chance takes.
+            fraction_digits: decimal * (1 + (((word >> 40) * FRACTION_DIGITS_MAX) >> 24) as usize),
             draws,
         }
     }
@@ -88,9 +86,7 @@ impl Data for Numbers {
             let at = start + 4 * number;
             line[at..at + 4].copy_from_slice(&digits::four(word).to_le_bytes());
         }
-        // One that does not begin with 0, unless it is the only one.
-        let least = u64::from(count > 1);
-        line[start] = b'0' + (least + scaled(last, 10 - least)) as u8;
+        line[start] = digits::first(count, last);
         let point = start + count;
         line[point] = b'.';
         let fraction = [third >> 32, last];

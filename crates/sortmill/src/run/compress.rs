@@ -17,7 +17,7 @@ use sortmill_io::Pool;
 use sortmill_io::codec::{Codec, Encoder, bound_bytes};
 use sortmill_io::sync::{Mutex, lock};
 
-use super::{Shared, Where};
+use super::{Shared, Where, mapped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Compress, Job};
 use crate::metrics::{Meter, Stage, State};
@@ -126,13 +126,7 @@ impl Frames {
             return Ok(None);
         };
         let count = encoders.count + Encoders::FRAMES_AHEAD;
-        let pool = Pool::new(count, encoders.frame_bytes).map_err(|error| {
-            Error::new(
-                ErrorKind::Memory,
-                "mapping the job's memory",
-                error.to_string(),
-            )
-        })?;
+        let pool = mapped(count, encoders.frame_bytes)?;
         let frames = Self {
             codec: compress.codec,
             level: encoders.level,

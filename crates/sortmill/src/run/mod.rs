@@ -732,10 +732,14 @@ impl<'a> Shared<'a> {
 
 /// `count` buffers of `bytes` each.
 fn mapped(count: usize, bytes: usize) -> Result<Pool> {
-    Pool::new(count, bytes).map_err(|error| {
-        let doing = "mapping the job's memory";
-        Error::new(ErrorKind::Memory, doing, error.to_string())
-    })
+    Pool::new(count, bytes).map_err(unmapped)
+}
+
+/// The error of memory of the plan's that there is not.
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over results")]
+fn unmapped(error: std::io::Error) -> Error {
+    let doing = "mapping the job's memory";
+    Error::new(ErrorKind::Memory, doing, error.to_string())
 }
 
 impl Shared<'_> {

@@ -7,6 +7,11 @@ use crate::metrics::Stage;
 use crate::stage::read::ReadTotals;
 use crate::text;
 
+/// The error of records that are not where they should be.
+fn lost(cause: String) -> Error {
+    Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
+}
+
 /// Every byte of the inputs lies in a record that was cut out, but for newlines added, what was skipped, and headers.
 /// Of a job that ends before records are cut, in a chunk.
 pub fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
@@ -23,11 +28,7 @@ pub fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()
         text::count(expected),
         text::count(cut_bytes)
     );
-    Err(Error::new(
-        ErrorKind::Lost,
-        "proving that no record was lost",
-        cause,
-    ))
+    Err(lost(cause))
 }
 
 /// What is read in parts is read once, all of it: that parts which were forgotten lack on both sides of all other proofs.
@@ -40,11 +41,7 @@ pub fn check_all_read(input_bytes: u64, read_bytes: u64) -> Result<()> {
         text::count(input_bytes),
         text::count(read_bytes)
     );
-    Err(Error::new(
-        ErrorKind::Lost,
-        "proving that no record was lost",
-        cause,
-    ))
+    Err(lost(cause))
 }
 
 /// What came out of the merge was put into output buffers, all of it.
@@ -57,11 +54,7 @@ pub fn compare_bytes(gathered: u64, put: u64) -> Result<()> {
         text::count(gathered),
         text::count(put)
     );
-    Err(Error::new(
-        ErrorKind::Lost,
-        "proving that no record was lost",
-        cause,
-    ))
+    Err(lost(cause))
 }
 
 /// The proof: what came out of a hop is what went in.
@@ -76,10 +69,8 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Result<()> {
         text::count(after.records),
         text::count(after.bytes),
     );
-    Err(
-        Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
-            .hint("This is a fault of sortmill or of this machine's memory. No output was made."),
-    )
+    let hint = "This is a fault of sortmill or of this machine's memory. No output was made.";
+    Err(lost(cause).hint(hint))
 }
 
 /// Fails if the inputs do not hold what another job wrote.

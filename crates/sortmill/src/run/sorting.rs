@@ -22,10 +22,10 @@ use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
 use super::tail::{Makes, Out, Tail, WayOut};
 use super::until::{discard, received_bytes};
-use super::{Shared, border, expected, relocate};
+use super::{Shared, border, expected, relocate, unmapped};
 use crate::bodies::{Bodies, BodyReader, Means};
 use crate::cluster::message::Place;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
@@ -504,13 +504,7 @@ fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) ->
 }
 
 pub fn entry_table(shared: &Shared<'_>) -> Result<Table<Entry>> {
-    Table::new(shared.plan.entry_count).map_err(|error| {
-        Error::new(
-            ErrorKind::Memory,
-            "mapping the job's memory",
-            error.to_string(),
-        )
-    })
+    Table::new(shared.plan.entry_count).map_err(unmapped)
 }
 
 /// Lays a unit's blocks out, sorts them, and hands its records to the output.
