@@ -55,16 +55,12 @@ pub fn four(word: u64) -> u32 {
     u32::from_le_bytes(FOURS[place as usize])
 }
 
-/// The digits of `value`, below 10^8, the first in the lowest byte. Lanes of four, two and one digits are
-/// divided side by side in one register, by multiplying with what is near enough to 1/100 and 1/10.
+/// The digits of `value`, below 10^8, the first in the lowest byte.
 #[inline]
 fn eight_digits(value: u64) -> u64 {
-    let fours = (value / 10_000) | ((value % 10_000) << 32);
-    let hundreds = (fours * 10_486) >> 20 & 0x7F_0000_007F;
-    let twos = hundreds | (fours - hundreds * 100) << 16;
-    let tens = (twos * 103) >> 10 & 0x000F_000F_000F_000F;
-    let ones = tens | (twos - tens * 10) << 8;
-    ones + 0x3030_3030_3030_3030
+    let four = |place: u64| u64::from(u32::from_le_bytes(FOURS[place as usize]));
+    let first = value / 10_000;
+    four(first) | four(value - first * 10_000) << 32
 }
 
 /// Fills `out` with the lowest digits of `value`, zeros before them.
