@@ -1,5 +1,7 @@
 //! Filling a block: segments of records behind a header that is written last.
 
+use std::ops::Range;
+
 use sortmill_io::frame::{HEADER_BYTES, Header, Packed, SEGMENT_HEADER_BYTES_MAX, Segment};
 use sortmill_io::{Buffer, align_up};
 
@@ -48,6 +50,7 @@ pub struct Open {
     buffer: Buffer,
     used: usize,
     records: u32,
+    chunks: Range<u64>,
 }
 
 impl Open {
@@ -58,6 +61,7 @@ impl Open {
             buffer,
             used: HEADER_BYTES,
             records: 0,
+            chunks: 0..0,
         }
     }
 
@@ -68,12 +72,11 @@ impl Open {
         if count == 0 {
             return 0;
         }
-        let segment = Segment {
+        self.put_header(Segment {
             chunk: batch.chunk,
             record_count: count as u32,
             bytes: bytes as u32,
-        };
-        self.used += segment.put(&mut self.buffer[self.used..]);
+        });
         let (from, to) = (self.used, self.used + bytes);
         crate::stage::kernel::copy_rows(batch, &rows[..count], &mut self.buffer[from..to]);
         self.used = to;
@@ -86,16 +89,24 @@ impl Open {
         if self.used + SEGMENT_HEADER_BYTES_MAX + bytes.len() > self.buffer.len() {
             return false;
         }
-        let segment = Segment {
+        self.put_header(Segment {
             chunk,
             record_count,
             bytes: bytes.len() as u32,
-        };
-        self.used += segment.put(&mut self.buffer[self.used..]);
+        });
         self.buffer[self.used..self.used + bytes.len()].copy_from_slice(bytes);
         self.used += bytes.len();
         self.records += record_count;
         true
+    }
+
+    fn put_header(&mut self, segment: Segment) {
+        let (first, behind) = (segment.chunk, segment.chunk + 1);
+        self.chunks = match self.is_empty() {
+            true => first..behind,
+            false => self.chunks.start.min(first)..self.chunks.end.max(behind),
+        };
+        self.used += segment.put(&mut self.buffer[self.used..]);
     }
 
     /// Whether nothing has been put yet.
@@ -108,6 +119,12 @@ impl Open {
     #[must_use]
     pub fn records(&self) -> u32 {
         self.records
+    }
+
+    /// What the chunks of its records lie between, if there are any.
+    #[must_use]
+    pub fn chunks(&self) -> Range<u64> {
+        self.chunks.clone()
     }
 
     /// Bytes of segments in it so far.
@@ -124,12 +141,11 @@ impl Open {
 
     /// Puts a part of a record that is longer than a frame into this, as yet empty, frame.
     pub fn put_fragment(&mut self, chunk: u64, fragment: &[u8], last: bool) {
-        let segment = Segment {
+        self.put_header(Segment {
             chunk,
             record_count: u32::from(last),
             bytes: u32::try_from(fragment.len()).expect("a fragment is shorter than a frame"),
-        };
-        self.used += segment.put(&mut self.buffer[self.used..]);
+        });
         self.buffer[self.used..self.used + fragment.len()].copy_from_slice(fragment);
         self.used += fragment.len();
         self.records += u32::from(last);
@@ -141,12 +157,11 @@ impl Open {
         if self.used + SEGMENT_HEADER_BYTES_MAX + bytes > self.buffer.len() {
             return false;
         }
-        let segment = Segment {
+        self.put_header(Segment {
             chunk,
             record_count: 0,
             bytes: bytes as u32,
-        };
-        self.used += segment.put(&mut self.buffer[self.used..]);
+        });
         self.used += stub.put(&mut self.buffer[self.used..]);
         self.records += 1;
         true

@@ -87,6 +87,7 @@ impl Bodies {
         blocks.push(Block {
             header,
             whereabouts: Whereabouts::Memory(Arc::new(buffer)),
+            chunks: 0..0,
         });
         lock(&self.waiting).push_back((number, blocks.len() - 1));
     }

@@ -16,6 +16,9 @@
 
 mod leave;
 mod long;
+mod unit;
+
+use std::ops::Range;
 
 use sortmill_io::frame::Header;
 use sortmill_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -37,6 +40,7 @@ use crate::table::{Boundary, Table, node_of};
 use crate::temps::Temps;
 
 pub use long::BodyLongs;
+pub use unit::{Content, Unit};
 
 /// Where a full block is.
 #[derive(Clone)]
@@ -56,6 +60,8 @@ pub struct Block {
     pub header: Header,
     /// Where it is.
     pub whereabouts: Whereabouts,
+    /// What the chunks that its records came from lie between.
+    pub chunks: Range<u64>,
 }
 
 impl Block {
@@ -102,50 +108,6 @@ impl Block {
     pub fn placed(&mut self, stored: Stored) {
         assert!(matches!(self.whereabouts, Whereabouts::Leaving));
         self.whereabouts = Whereabouts::Disk(stored);
-    }
-}
-
-/// Everything a partition received.
-pub struct Content {
-    /// Its number.
-    pub partition: u32,
-    /// Its blocks in the order they were filled.
-    pub blocks: Vec<Block>,
-    /// Its records.
-    pub records: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-/// What is sorted in one go: one slot of the table.
-pub struct Unit {
-    /// The partitions that hold its records: one, or, where partitions were divided, its ancestors too.
-    pub contents: Vec<Arc<Content>>,
-    /// The slot's range, if the contents hold records of other slots too.
-    pub range: Option<(Option<Boundary>, Option<Boundary>)>,
-    /// Words that all keys in the slot's range begin with.
-    pub words_alike: usize,
-}
-
-impl Unit {
-    /// All its blocks.
-    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
-        self.contents.iter().flat_map(|content| &content.blocks)
-    }
-
-    /// Bytes of its records; `None` if not all records of its contents are its own.
-    #[must_use]
-    pub fn bytes(&self) -> Option<u64> {
-        match &self.range {
-            None => Some(self.contents.iter().map(|content| content.bytes).sum()),
-            Some(_) => None,
-        }
-    }
-
-    /// Records its contents hold, its own or not.
-    #[must_use]
-    pub fn records_at_most(&self) -> u64 {
-        self.contents.iter().map(|content| content.records).sum()
     }
 }
 
@@ -376,6 +338,7 @@ impl<'a> Partitions<'a> {
         };
         state.blocks.push(Block {
             header,
+            chunks: open.chunks(),
             whereabouts: Whereabouts::Memory(Arc::new(open.into_buffer())),
         });
     }
@@ -483,8 +446,8 @@ impl<'a> Partitions<'a> {
         let next = slot
             .filter(|_| (count as usize) + 2 <= self.plan.partition_count_max)
             .and_then(|slot| {
-                let boundary = self.middle(order, batch, rows)?;
-                table.divide(order, slot, boundary, (count, count + 1))
+                let at = |boundary| table.divide(order, slot, boundary, (count, count + 1));
+                self.middle(order, batch, rows)?.into_iter().find_map(at)
             });
         let mut state = lock(&parent.state);
         let Some(next) = next else {
@@ -510,9 +473,9 @@ impl<'a> Partitions<'a> {
         self.table.keep(Arc::new(next));
     }
 
-    /// A boundary in the middle of the records `rows`: at a key, or, where half of them have the
-    /// smallest key, at the place where that key is now.
-    fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Boundary> {
+    /// Boundaries in the middle of the records `rows`, the best first: at a key, or, where half of them have the
+    /// smallest key, behind that key, so that its partition has no other, and at the place where that key is now.
+    fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Vec<Boundary>> {
         let mut rows = rows.to_vec();
         let record = |row: &u32| batch.record(*row as usize);
         rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
@@ -520,15 +483,15 @@ impl<'a> Partitions<'a> {
         let (mut least, mut key) = (Vec::new(), Vec::new());
         order.key_into(smallest, &mut least);
         order.key_into(median, &mut key);
-        let chunk = if order.compare(smallest, median).is_lt() {
+        let chunks = if order.compare(smallest, median).is_lt() {
             // No longer than it takes to tell the two apart.
             let same = least.iter().zip(&key).take_while(|(a, b)| a == b).count();
             key.truncate(same + 1);
-            0
+            vec![0]
         } else if self.plan.equal_keys_meet {
             return None;
         } else {
-            batch.chunk + 1
+            vec![u64::MAX, batch.chunk + 1]
         };
         // Records that are alike so far stay together, whatever follows.
         if self
@@ -543,7 +506,11 @@ impl<'a> Partitions<'a> {
             return None;
         }
         key.shrink_to_fit();
-        Some(Boundary { key, chunk })
+        let boundary = |chunk| Boundary {
+            key: key.clone(),
+            chunk,
+        };
+        Some(chunks.into_iter().map(boundary).collect())
     }
 
     /// How many slots of `table`, the lowest ones, hold at least `count` records together by now; all of them if that
@@ -594,17 +561,15 @@ impl<'a> Partitions<'a> {
             .filter(|&slot| node_of(table.owner(slot)).is_none())
             .map(|slot| {
                 let owner = &list[table.owner(slot) as usize];
-                let (from, to) = table.around(slot);
-                Unit {
-                    contents: owner
-                        .ancestors
-                        .iter()
-                        .chain([&owner.id])
-                        .map(|&id| Arc::clone(&contents[id as usize]))
-                        .collect(),
-                    range: (!owner.ancestors.is_empty()).then(|| (from.cloned(), to.cloned())),
-                    words_alike: table.words_alike(order, slot),
-                }
+                let content = |id: &u32| Arc::clone(&contents[*id as usize]);
+                let ancestors = owner.ancestors.iter().map(content).collect();
+                let words_alike = table.words_alike(order, slot);
+                Unit::of_slot(
+                    ancestors,
+                    content(&owner.id),
+                    table.around(slot),
+                    words_alike,
+                )
             })
             .collect();
         let counts = Counts {
@@ -736,8 +701,12 @@ fn new_partition(id: u32, region: u32, ancestors: Vec<u32>) -> Arc<Partition> {
 
 fn take(partition: &Partition) -> Arc<Content> {
     let state = std::mem::take(&mut *lock(&partition.state));
+    let chunks = state.blocks.iter().map(|block| block.chunks.clone());
+    let all =
+        |one: Range<u64>, other: Range<u64>| one.start.min(other.start)..one.end.max(other.end);
     Arc::new(Content {
         partition: partition.id,
+        chunks: chunks.reduce(all).unwrap_or_default(),
         blocks: state.blocks,
         records: state.records,
         bytes: state.bytes,

@@ -228,6 +228,7 @@ mod tests {
                 spot: Spot { folder: 0, offset },
                 packed: None,
             }),
+            chunks: 0..1,
         };
         let bytes = places.len() as u64 * u64::from(header.payload_bytes);
         let content = Content {
@@ -235,6 +236,7 @@ mod tests {
             blocks: places.into_iter().map(block).collect(),
             records: 1,
             bytes,
+            chunks: 0..1,
         };
         Unit {
             contents: vec![Arc::new(content)],

@@ -64,7 +64,7 @@ pub fn relocate(
     let mut changed = HashMap::new();
     for content in units.iter_mut().flat_map(|unit| &mut unit.contents) {
         let new = changed
-            .entry(content.partition)
+            .entry(Arc::as_ptr(content))
             .or_insert_with(|| Arc::new(with_places(content, moves)));
         *content = Arc::clone(new);
     }
@@ -153,5 +153,9 @@ fn with_places(content: &Content, moves: &Moves) -> Content {
             spot.offset = to;
         }
     }
-    Content { blocks, ..*content }
+    Content {
+        blocks,
+        chunks: content.chunks.clone(),
+        ..*content
+    }
 }

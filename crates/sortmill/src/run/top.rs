@@ -3,10 +3,11 @@
 //! Units are in the order of their ranges, and how many records each partition got is known. Those behind the ones that
 //! hold enough are not read back at all: what they hold counts as dropped, by the sums that workers kept of it.
 
+use std::collections::HashSet;
+
 use super::Shared;
 use crate::fingerprint::Fingerprint;
 use crate::partitions::Unit;
-use sortmill_io::sync::Arc;
 
 /// The units that the first `count` records are in, and what the others hold, whose memory is free afterwards.
 pub fn needed(shared: &Shared<'_>, mut units: Vec<Unit>, count: u64) -> (Vec<Unit>, Fingerprint) {
@@ -20,12 +21,19 @@ pub fn needed(shared: &Shared<'_>, mut units: Vec<Unit>, count: u64) -> (Vec<Uni
         // What its own partition got is in its range; what ancestors got may not be.
         have += unit.contents.last().map_or(0, |own| own.records);
     }
-    // What ancestors hold is of both their halves: nobody knows what of it would be dropped with one.
-    while needed > 0
-        && needed < units.len()
-        && share_a_partition(&units[needed - 1], &units[needed])
-    {
-        needed += 1;
+    // What ancestors hold is of several units: nobody knows what of it would be dropped with one.
+    let mut kept = HashSet::new();
+    let mut looked_at = 0;
+    while looked_at < needed {
+        kept.extend(partitions(&units[looked_at]));
+        looked_at += 1;
+        if looked_at == needed {
+            let shares = |unit: &Unit| partitions(unit).any(|partition| kept.contains(&partition));
+            needed += units[needed..]
+                .iter()
+                .rposition(shares)
+                .map_or(0, |last| last + 1);
+        }
     }
     let mut dropped = Fingerprint::default();
     let mut seen = Vec::new();
@@ -40,7 +48,6 @@ pub fn needed(shared: &Shared<'_>, mut units: Vec<Unit>, count: u64) -> (Vec<Uni
     (units, dropped)
 }
 
-fn share_a_partition(one: &Unit, other: &Unit) -> bool {
-    let is_of_one = |content| one.contents.iter().any(|own| Arc::ptr_eq(own, content));
-    other.contents.iter().any(is_of_one)
+fn partitions(unit: &Unit) -> impl Iterator<Item = u32> {
+    unit.contents.iter().map(|content| content.partition)
 }

@@ -239,6 +239,40 @@ fn a_stream_that_comes_to_one_key() {
     }
 }
 
+/// A key that comes all the time after the sample was taken is divided again and again. Each part of it used to be read
+/// with all that came before it: 30 GB for 1.5 GB of records.
+#[test]
+fn what_is_divided_at_places_is_read_once() {
+    let mut random = Random::new(seed("what_is_divided_at_places_is_read_once"));
+    for machine in MACHINES {
+        let mut input = random.bytes(20 * 40_000);
+        for number in 0..400_000_u32 {
+            let mut record = *b"same key............";
+            // Not alone: others come with it, below it and above.
+            match random.below(20) {
+                0 => record[..8].copy_from_slice(&random.bytes(8)),
+                _ => record[12..16].copy_from_slice(&number.to_be_bytes()),
+            }
+            input.extend(record);
+        }
+        let case = Case {
+            memory_bytes: 4 << 20,
+            stream: Some(0),
+            threads: 1 + random.below(3),
+            tuning: Tuning {
+                partition_count: Some(16),
+                ..SMALL
+            },
+            ..Case::fixed(20, &[KeyPart::plain(0, 8)], vec![input])
+        };
+        let report = case.check(machine, "a key that the sample did not have");
+        let (partitions, bytes) = (&report.partitions, &report.bytes);
+        println!("{partitions:?}, {bytes:?}");
+        assert!(partitions.divided > 10);
+        assert!(4 * bytes.temp_read < 5 * bytes.temp_written, "{bytes:?}");
+    }
+}
+
 /// One partition, far larger than memory: it is merged from many runs.
 #[test]
 fn a_partition_larger_than_memory_is_merged() {
