@@ -6,6 +6,7 @@ use sortmill_io::frame::{HEADER_BYTES, Header, Packed, SEGMENT_HEADER_BYTES_MAX,
 use sortmill_io::{Buffer, align_up};
 
 use crate::batch::Batch;
+use crate::key_span::KeySpan;
 use crate::long::Stub;
 use crate::spread::Spot;
 
@@ -51,6 +52,7 @@ pub struct Open {
     used: usize,
     records: u32,
     chunks: Range<u64>,
+    keys: Option<KeySpan>,
 }
 
 impl Open {
@@ -62,6 +64,7 @@ impl Open {
             used: HEADER_BYTES,
             records: 0,
             chunks: 0..0,
+            keys: None,
         }
     }
 
@@ -127,6 +130,22 @@ impl Open {
         self.chunks.clone()
     }
 
+    /// What was put last, behind `before` other records, has keys between these. That of a block is known only if it is of
+    /// all that was put.
+    pub fn put_keys(&mut self, before: u32, keys: KeySpan) {
+        if before == 0 {
+            self.keys = Some(keys);
+        } else if let Some(all) = &mut self.keys {
+            all.join(&keys);
+        }
+    }
+
+    /// What the keys of its records lie between, if that is known.
+    #[must_use]
+    pub fn keys(&self) -> Option<&KeySpan> {
+        self.keys.as_ref()
+    }
+
     /// Bytes of segments in it so far.
     #[must_use]
     pub fn payload_bytes(&self) -> u32 {
@@ -164,6 +183,7 @@ impl Open {
         });
         self.used += stub.put(&mut self.buffer[self.used..]);
         self.records += 1;
+        self.keys = None;
         true
     }
 }

@@ -88,6 +88,7 @@ impl Bodies {
             header,
             whereabouts: Whereabouts::Memory(Arc::new(buffer)),
             chunks: 0..0,
+            keys: None,
         });
         lock(&self.waiting).push_back((number, blocks.len() - 1));
     }

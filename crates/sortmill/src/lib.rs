@@ -27,6 +27,7 @@ pub mod gen_records;
 pub mod generate;
 pub mod job;
 pub mod kept;
+mod key_span;
 pub mod line_keys;
 pub mod long;
 pub mod losers;

@@ -29,6 +29,7 @@ use crate::batch::Batch;
 use crate::block::{Open, Stored, disk_bytes, record_bytes_max};
 use crate::bodies::Bodies;
 use crate::error::{Error, ErrorKind, Result};
+use crate::key_span::KeySpan;
 use crate::metrics::{self, Meter, Stage};
 use crate::order::Order;
 use crate::packing::Packers;
@@ -62,9 +63,22 @@ pub struct Block {
     pub whereabouts: Whereabouts,
     /// What the chunks that its records came from lie between.
     pub chunks: Range<u64>,
+    /// And their keys, where that is known: of partitions that may be divided soon, or came of dividing.
+    pub keys: Option<Box<KeySpan>>,
 }
 
 impl Block {
+    /// The same, of which nobody will ask what its keys lie between.
+    #[must_use]
+    pub fn without_keys(&self) -> Self {
+        Self {
+            header: self.header,
+            whereabouts: self.whereabouts.clone(),
+            chunks: self.chunks.clone(),
+            keys: None,
+        }
+    }
+
     /// Its bytes in a file: header and payload, as they lie there or would, rounded up to the alignment.
     #[must_use]
     pub fn disk_bytes(&self) -> usize {
@@ -274,6 +288,7 @@ impl<'a> Partitions<'a> {
                 *spare = Some(self.take_block(Stage::Partition, meter)?);
             }
             let mut state = lock(&partition.state);
+            let keeps_keys = self.is_large(&state, 2) || !partition.ancestors.is_empty();
             while let Some(&row) = rest.first() {
                 if batch.record(row as usize).len() > self.long_from() {
                     break;
@@ -284,9 +299,12 @@ impl<'a> Partitions<'a> {
                 }
                 let open = state.open.as_mut().expect("just made");
                 let room = self.plan.block_records_max - open.records() as usize;
+                let before = open.records();
                 let put = open.put(batch, &rest[..rest.len().min(room)]);
                 if put == 0 {
                     self.close_open(&partition, &mut state);
+                } else if keeps_keys && (before == 0 || open.keys().is_some()) {
+                    open.put_keys(before, KeySpan::of(&self.plan.order, batch, &rest[..put]));
                 }
                 let bytes = batch.bytes_of(&rest[..put]);
                 self.received.fetch_add(bytes, Ordering::Relaxed);
@@ -319,9 +337,15 @@ impl<'a> Partitions<'a> {
     }
 
     fn is_too_large(&self, state: &State) -> bool {
-        let large =
-            state.held_bytes > self.plan.divide_bytes || state.records > self.plan.divide_records;
-        large && self.divides && !state.divided && state.held_bytes >= state.divide_from
+        let large = self.is_large(state, 1);
+        large && !state.divided && state.held_bytes >= state.divide_from
+    }
+
+    /// Whether a partition is larger than one part of so many of what it may be, if it may be divided.
+    fn is_large(&self, state: &State, parts: u64) -> bool {
+        let bytes_max = self.plan.divide_bytes / parts;
+        let records_max = self.plan.divide_records / parts;
+        self.divides && (state.held_bytes > bytes_max || state.records > records_max)
     }
 
     /// Ends the open block of a partition. It stays in memory until the partition is evicted.
@@ -339,6 +363,7 @@ impl<'a> Partitions<'a> {
         state.blocks.push(Block {
             header,
             chunks: open.chunks(),
+            keys: open.keys().cloned().map(Box::new),
             whereabouts: Whereabouts::Memory(Arc::new(open.into_buffer())),
         });
     }
@@ -562,10 +587,10 @@ impl<'a> Partitions<'a> {
             .map(|slot| {
                 let owner = &list[table.owner(slot) as usize];
                 let content = |id: &u32| Arc::clone(&contents[*id as usize]);
-                let ancestors = owner.ancestors.iter().map(content).collect();
+                let ancestors: Vec<_> = owner.ancestors.iter().map(content).collect();
                 let words_alike = table.words_alike(order, slot);
                 Unit::of_slot(
-                    ancestors,
+                    &ancestors,
                     content(&owner.id),
                     table.around(slot),
                     words_alike,
@@ -701,16 +726,11 @@ fn new_partition(id: u32, region: u32, ancestors: Vec<u32>) -> Arc<Partition> {
 
 fn take(partition: &Partition) -> Arc<Content> {
     let state = std::mem::take(&mut *lock(&partition.state));
-    let chunks = state.blocks.iter().map(|block| block.chunks.clone());
-    let all =
-        |one: Range<u64>, other: Range<u64>| one.start.min(other.start)..one.end.max(other.end);
-    Arc::new(Content {
-        partition: partition.id,
-        chunks: chunks.reduce(all).unwrap_or_default(),
-        blocks: state.blocks,
-        records: state.records,
-        bytes: state.bytes,
-    })
+    Arc::new(Content::new(
+        partition.id,
+        state.blocks,
+        (state.records, state.bytes),
+    ))
 }
 
 /// The error of a temporary block that did not come back as it was written.

@@ -229,6 +229,7 @@ mod tests {
                 packed: None,
             }),
             chunks: 0..1,
+            keys: None,
         };
         let bytes = places.len() as u64 * u64::from(header.payload_bytes);
         let content = Content {
@@ -237,6 +238,7 @@ mod tests {
             records: 1,
             bytes,
             chunks: 0..1,
+            keys: None,
         };
         Unit {
             contents: vec![Arc::new(content)],

@@ -1,22 +1,29 @@
 //! What is sorted in one go, and which blocks that takes.
 //!
-//! Where partitions were divided, blocks of ancestors hold records of several units, and each of these reads them. But of
-//! a unit that has one key only, from some chunks, blocks from other chunks hold nothing. That matters where one key
-//! comes all the time and was not in the sample: its partition is divided again and again, always at the chunk that is
-//! being distributed, and without looking each unit would read what all before it have.
+//! Where partitions were divided, blocks of ancestors hold records of several units, and each of these reads those that
+//! it may have some in, by the least and the greatest key of a block, or, of a unit that has one key only, by its chunks.
+//! That matters for streams that come in order, or to one key: the partition at the end is divided again and again, and
+//! without looking each unit would read what all before it have.
 //!
 //! ```text
-//! divided       behind k, then at chunk  10      20      30
+//! keys rise     a b | c d | e f | g h        each divided where the one before had come to
+//! partitions    p0  | p1  | p2  | p3
+//! reads         p0    p1    p2    p3         and of each one before what went beyond the boundary by then
+//!
+//! one key k     divided behind k, then at chunk  10      20      30
 //! partitions    p0 |                 p1  |  p2   |  p3   |  p4     p5 for the keys above k
 //! units                         up to k  |  k    |  k    |  k      above k
 //! reads                         p0 p1       p2      p3      p4     p0 p5
 //! ```
+//!
+//! What a partition got before it was as large as it should be is read by all: at most half of what they have themselves.
 
 use std::ops::Range;
 
 use sortmill_io::sync::Arc;
 
 use super::Block;
+use crate::key_span::KeySpan;
 use crate::table::Boundary;
 
 /// Everything a partition received, or of it what a unit may want.
@@ -31,19 +38,56 @@ pub struct Content {
     pub bytes: u64,
     /// What the chunks that they came from lie between.
     pub chunks: Range<u64>,
+    /// And their keys, if that is known.
+    pub keys: Option<KeySpan>,
 }
 
 impl Content {
-    /// Without the blocks that hold nothing from these chunks; `None` if none does.
-    fn of_chunks(&self, chunks: &Range<u64>) -> Option<Self> {
-        let meets = |other: &Range<u64>| other.start < chunks.end && chunks.start < other.end;
-        if !meets(&self.chunks) {
+    /// Of a partition that received `records` and `bytes`.
+    pub(super) fn new(partition: u32, blocks: Vec<Block>, (records, bytes): (u64, u64)) -> Self {
+        let mut content = Self {
+            partition,
+            records,
+            bytes,
+            chunks: blocks.first().map_or(0..0, |block| block.chunks.clone()),
+            keys: blocks
+                .first()
+                .and_then(|block| block.keys.as_deref().cloned()),
+            blocks,
+        };
+        for block in &content.blocks {
+            let all = &mut content.chunks;
+            *all = all.start.min(block.chunks.start)..all.end.max(block.chunks.end);
+            content.keys = content
+                .keys
+                .zip(block.keys.as_ref())
+                .map(|(mut all, keys)| {
+                    all.join(keys);
+                    all
+                });
+        }
+        content
+    }
+
+    /// Without the blocks that hold nothing between two boundaries; `None` if none does.
+    fn between(&self, from: Option<&Boundary>, to: Option<&Boundary>) -> Option<Self> {
+        let of_one_key = from.zip(to).filter(|(from, to)| from.key == to.key);
+        let meets = |chunks: &Range<u64>, keys: Option<&KeySpan>| {
+            let in_time = of_one_key
+                .is_none_or(|(from, to)| chunks.start < to.chunk && from.chunk < chunks.end);
+            in_time && keys.is_none_or(|keys| keys.meets(from, to))
+        };
+        if !meets(&self.chunks, self.keys.as_ref()) {
             return None;
         }
-        let blocks = self.blocks.iter().filter(|block| meets(&block.chunks));
+        let blocks = self
+            .blocks
+            .iter()
+            .filter(|block| meets(&block.chunks, block.keys.as_deref()));
         Some(Self {
-            blocks: blocks.cloned().collect(),
+            blocks: blocks.map(Block::without_keys).collect(),
             chunks: self.chunks.clone(),
+            keys: None,
             ..*self
         })
     }
@@ -62,22 +106,16 @@ pub struct Unit {
 impl Unit {
     /// The slot between these boundaries, of which its own partition and that one's `ancestors` hold the records.
     pub(super) fn of_slot(
-        ancestors: Vec<Arc<Content>>,
+        ancestors: &[Arc<Content>],
         own: Arc<Content>,
         (from, to): (Option<&Boundary>, Option<&Boundary>),
         words_alike: usize,
     ) -> Self {
         let range = (!ancestors.is_empty()).then(|| (from.cloned(), to.cloned()));
-        let mut contents = ancestors;
-        if let (Some(from), Some(to)) = (from, to)
-            && from.key == to.key
-        {
-            let chunks = from.chunk..to.chunk;
-            let wanted = contents
-                .iter()
-                .filter_map(|content| content.of_chunks(&chunks));
-            contents = wanted.map(Arc::new).collect();
-        }
+        let wanted = ancestors
+            .iter()
+            .filter_map(|content| content.between(from, to));
+        let mut contents: Vec<_> = wanted.map(Arc::new).collect();
         contents.push(own);
         Self {
             contents,

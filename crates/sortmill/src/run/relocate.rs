@@ -156,6 +156,7 @@ fn with_places(content: &Content, moves: &Moves) -> Content {
     Content {
         blocks,
         chunks: content.chunks.clone(),
+        keys: None,
         ..*content
     }
 }
