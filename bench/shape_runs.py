@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -41,27 +42,28 @@ class ShapeRuns:
         keys = [(row["set"], row["shape"], row["round"]) for row in self.rows()] if self.path.exists() else []
         return (set_name, shape_name, round_number) in keys
 
-    def skew(self, shapes):
-        """Each shape between two sorts of uniform keys."""
+    def skew(self, shapes, set_name="skew"):
+        """Each shape between two sorts of uniform keys; as `streams` they come by a pipe."""
         asked = self.asked
         wanted = [(number, shape) for number in range(1, asked.rounds + 1) for shape in shapes
-                  if not self.done("skew", shape.name, number)]
+                  if not self.done(set_name, shape.name, number)]
         if not wanted:
             return
-        self.disk = open_disk(asked.folder, DISK_FILE_BYTES, 3, None)
+        is_piped = set_name == "streams"
+        self.disk = None if is_piped else open_disk(asked.folder, DISK_FILE_BYTES, 3, None)
         uniform = self.generate(self.uniform, asked.bytes)
         before_s = None
         for number, shape in wanted:
             data = self.generate(shape, asked.bytes * shape.times_bytes)
             if before_s is None:
-                before_s = self.sort(self.uniform, uniform, asked.memory)["wall_s"]
-            row = self.sort(shape, data, asked.memory * shape.times_memory)
+                before_s = self.sort(self.uniform, uniform, asked.memory, is_piped=is_piped)["wall_s"]
+            row = self.sort(shape, data, asked.memory * shape.times_memory, is_piped=is_piped)
             data.path.unlink()
-            after_s = self.sort(self.uniform, uniform, asked.memory)["wall_s"]
-            row |= {"set": "skew", "round": number, "uniform_s": round((before_s + after_s) / 2, 3)}
+            after_s = self.sort(self.uniform, uniform, asked.memory, is_piped=is_piped)["wall_s"]
+            row |= {"set": set_name, "round": number, "uniform_s": round((before_s + after_s) / 2, 3)}
             before_s = after_s
             self.keep(row)
-            say(f"skew, {shape.name}, {gb(row['bytes'])}: {row['wall_s']:.1f} s, "
+            say(f"{set_name}, {shape.name}, {gb(row['bytes'])}: {row['wall_s']:.1f} s, "
                 f"{row['wall_s'] / row['uniform_s']:.2f} of uniform")
         uniform.path.unlink()
 
@@ -126,7 +128,7 @@ class ShapeRuns:
         os.sync()
         return data
 
-    def sort(self, shape, data, memory, spare_bytes=CGROUP_SPARE_BYTES):
+    def sort(self, shape, data, memory, spare_bytes=CGROUP_SPARE_BYTES, is_piped=False):
         """One run, with the disk's rates around it where a floor is asked for; the output is checked and deleted."""
         output, temp, log = (self.asked.folder / name for name in ("out", "temp", "log"))
         temp.mkdir()
@@ -136,7 +138,11 @@ class ShapeRuns:
         before, before_memory = self.disk.rates_of_both() if takes_rates else (None, None)
         warm_memory(memory + GIB)
         words = [SORTMILL, "sort", *shape.sort, "--memory", str(memory), "--temp", temp, "-o", output,
-                 "--report", temp / "report.json", data.path]
+                 "--report", temp / "report.json", "-" if is_piped else data.path]
+        if is_piped:
+            # As much as a pipe takes at once.
+            from_pipe = f"dd if='{data.path}' bs=64k status=none | {shlex.join(map(str, words))}"
+            words = ["bash", "-c", f"set -o pipefail; {from_pipe}"]
         row = measure(words, memory, self.asked.folder, log, spare_bytes)
         if row["exit_status"] != 0:
             fail(f"{shape.name}: {log.read_text()[-500:]}")

@@ -44,8 +44,8 @@ def expected():
 
 
 def tables(rows):
-    sets = {name: [row for row in rows if row["set"] == name] for name in ("skew", "pipes", "small")}
-    makers = {"skew": skew_table, "pipes": pipes_table, "small": small_table}
+    sets = {name: [row for row in rows if row["set"] == name] for name in ("skew", "streams", "pipes", "small")}
+    makers = {"skew": skew_table, "streams": streams_table, "pipes": pipes_table, "small": small_table}
     return "\n\n".join(makers[name](found) for name, found in sets.items() if found)
 
 
@@ -75,6 +75,18 @@ def skew_table(rows):
              f"pass, Pareto's sizes {OVER_FLOOR_MAX} F. ~: the disk's\nrates around a run differed by more than "
              f"{100 * DRIFT_MAX:.0f} %. What F of memory is, says [measuring.md](measuring.md).")
     return "\n".join([*lines, "", asked])
+
+
+def streams_table(rows):
+    lines = [f"By a pipe, {size_words(rows[0])}, beside uniform keys by a pipe:", "",
+             in_cells(["shape", "wall s", "over uniform", "core-s per GB", "largest over mean partition",
+                       "peak memory over limit", "own I/O over least"]), "|" + "---|" * 7]
+    for name, mine in by_shape(rows).items():
+        lines.append(in_cells([
+            name, of(mine, "wall_s", 1), spread([row["wall_s"] / row["uniform_s"] for row in mine], 2),
+            f"{median(row['cpu_s'] / row['bytes'] * 1e9 for row in mine):.2f}", of(mine, "largest_over_mean", 2),
+            peak(mine), of(mine, "over_lower_bound", 3)]))
+    return "\n".join(lines)
 
 
 def pipes_table(rows):

@@ -1,17 +1,18 @@
 """Whether skew, order, long records and pipes cost more than they must: `make bench-shapes`.
 
-    python3 bench/shapes.py                                        all three sets (an hour and a half, 20 GB of disk)
+    python3 bench/shapes.py                                        all four sets (an hour and three quarters, 20 GB of disk)
     python3 bench/shapes.py --resume                               goes on with this commit's file where it was cut off
     python3 bench/shapes.py --sets skew --shapes sorted,hot --rounds 1 --bytes 1000000000
     python3 bench/shapes.py --write                                docs/tuning.md's table, from bench/runs/ alone
     python3 bench/shapes.py --check                                fails where it differs
 
-Three sets of runs:
+Four sets of runs:
 
   skew    5 GB in 1 GiB, three rounds. A shape of keys is sorted between two sorts of uniform keys, of the same format,
           sizes and count, in the same memory; what counts is its time over the mean of theirs. Sorted and reversed
           data, and pairs of Pareto's sizes, are also held against the floor of the disk (floor.py): for the former
           that of one pass.
+  streams The same by a pipe, of shapes whose beginning says little about the rest, beside uniform keys by a pipe.
   pipes   5 GB in 1 GiB, three rounds: gen, sort and check alone and joined by pipes.
   small   every kind of data, 1 GB in 128 MiB, once, in a memory cgroup of what is promised: that and 5 % and 64 MiB.
 
@@ -66,6 +67,8 @@ OF_KEYS = [
     Shape("sample killer", ("sample-killer",)),
 ]
 SKEW = [*OF_KEYS, Shape("pareto", ("pareto", "--largest", "500MB"), KV, "memory", 2, 2, is_of_keys=False)]
+STREAMS = [shape for shape in OF_KEYS if shape.name in ("sorted", "reversed", "organ pipe", "drift")]
+STREAMS.append(Shape("sample killer", ("sample-killer", "--after", "1GB")))
 SMALL = [
     UNIFORM,
     *OF_KEYS,
@@ -75,7 +78,7 @@ SMALL = [
     Shape("numbers", ("numbers",), LINES, is_of_keys=False),
     Shape("csv", ("csv",), LINES, is_of_keys=False),
 ]
-SETS = ("skew", "pipes", "small")
+SETS = ("skew", "streams", "pipes", "small")
 
 
 def main():
@@ -88,6 +91,8 @@ def main():
         runs = ShapeRuns(asked, UNIFORM)
         if "skew" in asked.sets:
             runs.skew([shape for shape in SKEW if wanted(asked, shape)])
+        if "streams" in asked.sets:
+            runs.skew([shape for shape in STREAMS if wanted(asked, shape)], "streams")
         if "pipes" in asked.sets:
             runs.pipes(UNIFORM)
         if "small" in asked.sets:
@@ -104,8 +109,8 @@ def parse_flags():
     names = list(dict.fromkeys(shape.name for shape in SKEW + SMALL))
     words.add_argument("--sets", type=lambda text: text.split(","), default=SETS, help=f"of {','.join(SETS)}")
     words.add_argument("--shapes", type=lambda text: text.split(","), help=f"of {','.join(names)}".replace("%", "%%"))
-    words.add_argument("--rounds", type=int, default=3, help="of skew and pipes; default 3")
-    words.add_argument("--bytes", type=int, default=5 * 10**9, help="of skew and pipes; default 5 GB")
+    words.add_argument("--rounds", type=int, default=3, help="of all but small; default 3")
+    words.add_argument("--bytes", type=int, default=5 * 10**9, help="of all but small; default 5 GB")
     words.add_argument("--memory", type=int, default=GIB, help="bytes; it should be a fifth of --bytes")
     words.add_argument("--small-bytes", type=int, default=10**9, help="of small; default 1 GB")
     words.add_argument("--small-memory", type=int, default=128 * MIB)
