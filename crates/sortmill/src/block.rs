@@ -8,6 +8,7 @@ use sortmill_io::{Buffer, align_up};
 use crate::batch::Batch;
 use crate::key_span::KeySpan;
 use crate::long::Stub;
+use crate::order::Order;
 use crate::spread::Spot;
 
 /// Bytes in a file of a block with this header that is not compressed: all of it, rounded up to the alignment.
@@ -68,13 +69,22 @@ impl Open {
         }
     }
 
-    /// Puts as many of `rows` as fit into a segment of their own and says how many.
-    pub fn put(&mut self, batch: &Batch<'_>, rows: &[u32]) -> usize {
+    /// Puts as many of `rows` as fit into a segment of their own and says how many. With an `order` it is known what their
+    /// keys lie between; of a block it is if it is of all that was put.
+    pub fn put(&mut self, batch: &Batch<'_>, rows: &[u32], order: Option<&Order>) -> usize {
         let room = (self.buffer.len() - self.used).saturating_sub(SEGMENT_HEADER_BYTES_MAX);
         let (count, bytes) = batch.fit(rows, room);
         if count == 0 {
             return 0;
         }
+        let before = (!self.is_empty()).then(|| self.keys.take());
+        let keys = |order| KeySpan::of(order, batch, &rows[..count]);
+        let keys = match before {
+            None => order.map(keys),
+            Some(before) => before
+                .zip(order)
+                .map(|(before, order)| before.joined(keys(order))),
+        };
         self.put_header(Segment {
             chunk: batch.chunk,
             record_count: count as u32,
@@ -84,6 +94,7 @@ impl Open {
         crate::stage::kernel::copy_rows(batch, &rows[..count], &mut self.buffer[from..to]);
         self.used = to;
         self.records += count as u32;
+        self.keys = keys;
         count
     }
 
@@ -103,8 +114,10 @@ impl Open {
         true
     }
 
+    /// Begins a segment, of whose keys nothing is known.
     fn put_header(&mut self, segment: Segment) {
-        let (first, behind) = (segment.chunk, segment.chunk + 1);
+        self.keys = None;
+        let (first, behind) = (segment.chunk, segment.chunk.saturating_add(1));
         self.chunks = match self.is_empty() {
             true => first..behind,
             false => self.chunks.start.min(first)..self.chunks.end.max(behind),
@@ -128,16 +141,6 @@ impl Open {
     #[must_use]
     pub fn chunks(&self) -> Range<u64> {
         self.chunks.clone()
-    }
-
-    /// What was put last, behind `before` other records, has keys between these. That of a block is known only if it is of
-    /// all that was put.
-    pub fn put_keys(&mut self, before: u32, keys: KeySpan) {
-        if before == 0 {
-            self.keys = Some(keys);
-        } else if let Some(all) = &mut self.keys {
-            all.join(&keys);
-        }
     }
 
     /// What the keys of its records lie between, if that is known.
@@ -183,7 +186,6 @@ impl Open {
         });
         self.used += stub.put(&mut self.buffer[self.used..]);
         self.records += 1;
-        self.keys = None;
         true
     }
 }

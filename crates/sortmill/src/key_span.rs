@@ -43,13 +43,12 @@ impl KeySpan {
         Self { least, most }
     }
 
-    /// Takes in that of other records.
-    pub fn join(&mut self, other: &Self) {
-        if other.least < self.least {
-            self.least.clone_from(&other.least);
-        }
-        if other.most > self.most {
-            self.most.clone_from(&other.most);
+    /// That of these records and others.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
         }
     }
 

@@ -691,22 +691,7 @@ impl Order {
 
     /// Appends the record's key, in its order-preserving form, to `key`.
     pub fn key_into(&self, record: &[u8], key: &mut Vec<u8>) {
-        match &self.shape {
-            Shape::Line => key.extend_from_slice(&record[..record.len() - 1]),
-            Shape::Pair => key.extend_from_slice(kv_key(record)),
-            Shape::Slice { offset, bytes } => {
-                key.extend_from_slice(&record[*offset..*offset + *bytes]);
-            }
-            Shape::Parts { parts, .. } => {
-                for part in parts {
-                    let field = &record[part.range()];
-                    key.extend((0..part.bytes as usize).map(|at| part.byte(field, at)));
-                }
-            }
-            Shape::Keys(keys) => keys.key_into(record, key, usize::MAX),
-            Shape::Columns(keys) => keys.key_into(record, key, usize::MAX),
-            Shape::Place => {}
-        }
+        self.key_head_into(record, usize::MAX, key);
     }
 
     /// The record's key, in its order-preserving form, cut to `bytes_max` bytes.
@@ -718,12 +703,24 @@ impl Order {
         key
     }
 
-    /// The same into `key`, which was empty.
+    /// The same into `key`, which was empty if it is cut.
     pub fn key_head_into(&self, record: &[u8], bytes_max: usize, key: &mut Vec<u8>) {
         match &self.shape {
+            Shape::Line | Shape::Pair | Shape::Place => {
+                let whole = self.plain_key(record);
+                key.extend_from_slice(&whole[..whole.len().min(bytes_max)]);
+            }
+            Shape::Slice { offset, bytes } => {
+                key.extend_from_slice(&record[*offset..*offset + *bytes]);
+            }
+            Shape::Parts { parts, .. } => {
+                for part in parts {
+                    let field = &record[part.range()];
+                    key.extend((0..part.bytes as usize).map(|at| part.byte(field, at)));
+                }
+            }
             Shape::Keys(keys) => keys.key_into(record, key, bytes_max),
             Shape::Columns(keys) => keys.key_into(record, key, bytes_max),
-            _ => self.key_into(record, key),
         }
         key.truncate(bytes_max);
     }

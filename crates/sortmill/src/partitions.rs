@@ -282,13 +282,13 @@ impl<'a> Partitions<'a> {
         meter: &mut Meter<'_>,
     ) -> Result<bool> {
         let partition = self.partition(id);
+        let order = self.keeps_keys(&partition).then_some(&self.plan.order);
         let mut rest = rows;
         loop {
             if spare.is_none() {
                 *spare = Some(self.take_block(Stage::Partition, meter)?);
             }
             let mut state = lock(&partition.state);
-            let keeps_keys = self.is_large(&state, 2) || !partition.ancestors.is_empty();
             while let Some(&row) = rest.first() {
                 if batch.record(row as usize).len() > self.long_from() {
                     break;
@@ -299,12 +299,9 @@ impl<'a> Partitions<'a> {
                 }
                 let open = state.open.as_mut().expect("just made");
                 let room = self.plan.block_records_max - open.records() as usize;
-                let before = open.records();
-                let put = open.put(batch, &rest[..rest.len().min(room)]);
+                let put = open.put(batch, &rest[..rest.len().min(room)], order);
                 if put == 0 {
                     self.close_open(&partition, &mut state);
-                } else if keeps_keys && (before == 0 || open.keys().is_some()) {
-                    open.put_keys(before, KeySpan::of(&self.plan.order, batch, &rest[..put]));
                 }
                 let bytes = batch.bytes_of(&rest[..put]);
                 self.received.fetch_add(bytes, Ordering::Relaxed);
@@ -339,6 +336,15 @@ impl<'a> Partitions<'a> {
     fn is_too_large(&self, state: &State) -> bool {
         let large = self.is_large(state, 1);
         large && !state.divided && state.held_bytes >= state.divide_from
+    }
+
+    /// Whether it is to be known of the blocks of a partition what their keys lie between: of one that may be divided soon,
+    /// or came of dividing, as long as there may be more partitions.
+    fn keeps_keys(&self, partition: &Partition) -> bool {
+        let count = self.list.read().expect("no thread panicked").len();
+        let is_suspect =
+            || !partition.ancestors.is_empty() || self.is_large(&lock(&partition.state), 2);
+        self.divides && count + 2 <= self.plan.partition_count_max && is_suspect()
     }
 
     /// Whether a partition is larger than one part of so many of what it may be, if it may be divided.
@@ -500,42 +506,43 @@ impl<'a> Partitions<'a> {
 
     /// Boundaries in the middle of the records `rows`, the best first: at a key, or, where half of them have the
     /// smallest key, behind that key, so that its partition has no other, and at the place where that key is now.
+    /// Before these one below the greatest key, if it is less like the others than they are like each other: among the
+    /// lines of a log, say, there are some without a time, and blocks would seem to have something of all that is to come.
     fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Vec<Boundary>> {
         let mut rows = rows.to_vec();
         let record = |row: &u32| batch.record(*row as usize);
         rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
-        let (smallest, median) = (record(rows.first()?), record(&rows[rows.len() / 2]));
-        let (mut least, mut key) = (Vec::new(), Vec::new());
-        order.key_into(smallest, &mut least);
-        order.key_into(median, &mut key);
-        let chunks = if order.compare(smallest, median).is_lt() {
-            // No longer than it takes to tell the two apart.
-            let same = least.iter().zip(&key).take_while(|(a, b)| a == b).count();
-            key.truncate(same + 1);
-            vec![0]
-        } else if self.plan.equal_keys_meet {
-            return None;
-        } else {
-            vec![u64::MAX, batch.chunk + 1]
+        let key = |row: &u32| {
+            let mut key = Vec::new();
+            order.key_into(record(row), &mut key);
+            key
         };
-        // Records that are alike so far stay together, whatever follows.
-        if self
-            .plan
-            .equal_heads_meet
-            .is_some_and(|head| key.len() > head)
-        {
-            return None;
-        }
-        // Of a long record no more than the head of its key can be compared with a boundary.
-        if key.len() > BOUNDARY_KEY_BYTES_MAX.min(self.plan.head_bytes - 1) {
-            return None;
-        }
-        key.shrink_to_fit();
-        let boundary = |chunk| Boundary {
-            key: key.clone(),
+        let [least, median, most] = [rows.first()?, &rows[rows.len() / 2], rows.last()?].map(key);
+        let alike = |one: &[u8], other: &[u8]| {
+            let pairs = one.iter().zip(other);
+            pairs.take_while(|(a, b)| a == b).count()
+        };
+        let (low, high) = (alike(&least, &median), alike(&median, &most));
+        let at = |key: &[u8], chunk| Boundary {
+            key: key.to_vec(),
             chunk,
         };
-        Some(chunks.into_iter().map(boundary).collect())
+        let mut boundaries = Vec::new();
+        if high < low && least < median {
+            boundaries.push(at(&most[..high + 1], 0));
+        }
+        if least < median {
+            // No longer than it takes to tell the two apart.
+            boundaries.push(at(&median[..low + 1], 0));
+        } else if !self.plan.equal_keys_meet {
+            boundaries.extend([u64::MAX, batch.chunk + 1].map(|chunk| at(&median, chunk)));
+        }
+        // Of a long record no more than the head of its key can be compared with a boundary. And records that are alike
+        // up to some byte may have to stay together, whatever follows.
+        let bytes_max = BOUNDARY_KEY_BYTES_MAX.min(self.plan.head_bytes - 1);
+        let bytes_max = bytes_max.min(self.plan.equal_heads_meet.unwrap_or(usize::MAX));
+        boundaries.retain(|boundary| boundary.key.len() <= bytes_max);
+        Some(boundaries)
     }
 
     /// How many slots of `table`, the lowest ones, hold at least `count` records together by now; all of them if that
@@ -666,19 +673,21 @@ impl<'a> Partitions<'a> {
         if self.left_bytes() == 0 {
             return Ok(());
         }
-        let counts = |id: &u32| {
-            let state = lock(&list[*id as usize].state);
+        // Of each partition its blocks, and how many of them are in memory.
+        let count = |partition: &Arc<Partition>| {
+            let state = lock(&partition.state);
             let is_in_memory = |block: &&Block| matches!(block.whereabouts, Whereabouts::Memory(_));
+            let in_memory = state.blocks.iter().filter(is_in_memory).count();
             (
                 state.blocks.len(),
-                state.blocks.iter().filter(is_in_memory).count()
-                    + usize::from(state.open.is_some()),
+                in_memory + usize::from(state.open.is_some()),
             )
         };
-        let unit_blocks = |id: &u32| -> usize {
-            let family = list[*id as usize].ancestors.iter().chain([id]);
+        let mut counts: Vec<(usize, usize)> = list.iter().map(count).collect();
+        let unit_blocks = |id: u32, counts: &[(usize, usize)]| -> usize {
+            let family = list[id as usize].ancestors.iter().chain([&id]);
             let (all, in_memory) = family
-                .map(counts)
+                .map(|&id| counts[id as usize])
                 .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
             match all <= self.plan.unit_blocks_max {
                 true => all,
@@ -692,9 +701,9 @@ impl<'a> Partitions<'a> {
         loop {
             let mut held_above = 0;
             let mut most = 0;
-            for id in by_range.iter().rev() {
-                most = most.max(unit_blocks(id) + held_above);
-                held_above += counts(id).1;
+            for &id in by_range.iter().rev() {
+                most = most.max(unit_blocks(id, &counts) + held_above);
+                held_above += counts[id as usize].1;
             }
             let wanted = (most + in_bodies + SPARE_BLOCKS).saturating_sub(self.plan.block_count);
             if wanted == 0 || (highest == 0 && in_bodies == 0) {
@@ -710,7 +719,10 @@ impl<'a> Partitions<'a> {
                 continue;
             }
             highest -= 1;
-            self.evict(&list[by_range[highest] as usize])?;
+            let partition = &list[by_range[highest] as usize];
+            if self.evict(partition)? {
+                counts[by_range[highest] as usize] = count(partition);
+            }
         }
     }
 }

@@ -118,7 +118,7 @@ fn put_all(chunks: &Chunks, table: &Table, blocks: &mut [Option<Open>], watch: &
                 let range = scratch.rows_of(slot);
                 let mut rest = &scratch.rows_and_spare().0[range];
                 while !rest.is_empty() {
-                    let put = open.as_mut().expect("a block").put(&batch, rest);
+                    let put = open.as_mut().expect("a block").put(&batch, rest, None);
                     rest = &rest[put..];
                     if put == 0 {
                         *open = open.take().map(|open| Open::new(open.into_buffer()));

@@ -188,12 +188,12 @@ impl Partitions {
                 fingerprint: Fingerprint::default(),
             };
             let rows: Vec<u32> = (0..batch.len() as u32).collect();
-            let mut put = open.put(&batch, &rows);
+            let mut put = open.put(&batch, &rows, None);
             if put < rows.len() {
                 let full =
                     std::mem::replace(&mut open, Open::new(pool.take().expect("blocks enough")));
                 blocks.push(seal(full, partition, blocks.len()));
-                put += open.put(&batch, &rows[put..]);
+                put += open.put(&batch, &rows[put..], None);
             }
             assert_eq!(put, rows.len());
             filled += slab.len();

@@ -60,36 +60,38 @@ impl Content {
             *all = all.start.min(block.chunks.start)..all.end.max(block.chunks.end);
             content.keys = content
                 .keys
-                .zip(block.keys.as_ref())
-                .map(|(mut all, keys)| {
-                    all.join(keys);
-                    all
-                });
+                .zip(block.keys.as_deref().cloned())
+                .map(|(all, keys)| all.joined(keys));
         }
         content
     }
 
     /// Without the blocks that hold nothing between two boundaries; `None` if none does.
-    fn between(&self, from: Option<&Boundary>, to: Option<&Boundary>) -> Option<Self> {
+    fn between(
+        content: &Arc<Self>,
+        from: Option<&Boundary>,
+        to: Option<&Boundary>,
+    ) -> Option<Arc<Self>> {
         let of_one_key = from.zip(to).filter(|(from, to)| from.key == to.key);
         let meets = |chunks: &Range<u64>, keys: Option<&KeySpan>| {
             let in_time = of_one_key
                 .is_none_or(|(from, to)| chunks.start < to.chunk && from.chunk < chunks.end);
             in_time && keys.is_none_or(|keys| keys.meets(from, to))
         };
-        if !meets(&self.chunks, self.keys.as_ref()) {
+        if !meets(&content.chunks, content.keys.as_ref()) {
             return None;
         }
-        let blocks = self
-            .blocks
-            .iter()
-            .filter(|block| meets(&block.chunks, block.keys.as_deref()));
-        Some(Self {
+        let is_wanted = |block: &&Block| meets(&block.chunks, block.keys.as_deref());
+        if content.blocks.iter().all(|block| is_wanted(&block)) {
+            return Some(Arc::clone(content));
+        }
+        let blocks = content.blocks.iter().filter(is_wanted);
+        Some(Arc::new(Self {
             blocks: blocks.map(Block::without_keys).collect(),
-            chunks: self.chunks.clone(),
+            chunks: content.chunks.clone(),
             keys: None,
-            ..*self
-        })
+            ..**content
+        }))
     }
 }
 
@@ -112,10 +114,8 @@ impl Unit {
         words_alike: usize,
     ) -> Self {
         let range = (!ancestors.is_empty()).then(|| (from.cloned(), to.cloned()));
-        let wanted = ancestors
-            .iter()
-            .filter_map(|content| content.between(from, to));
-        let mut contents: Vec<_> = wanted.map(Arc::new).collect();
+        let wanted = |content| Content::between(content, from, to);
+        let mut contents: Vec<_> = ancestors.iter().filter_map(wanted).collect();
         contents.push(own);
         Self {
             contents,

@@ -105,7 +105,7 @@ impl Outgoing {
                 Some(open) => open,
                 None => self.new_frame(stop, meter)?,
             };
-            let put = state.open.insert(open).put(batch, rest);
+            let put = state.open.insert(open).put(batch, rest, None);
             if put == 0 {
                 self.close(&mut state, stop)?;
             }

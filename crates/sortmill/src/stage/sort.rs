@@ -595,7 +595,7 @@ mod tests {
                         offsets: Offsets::Each(&[0, 2, 4, 6, 8, 10]),
                         fingerprint: Fingerprint::default(),
                     };
-                    assert_eq!(open.put(&batch, &[0, 1, 2, 3, 4]), 5);
+                    assert_eq!(open.put(&batch, &[0, 1, 2, 3, 4], None), 5);
                 }
                 let header = Header {
                     sequence: sequence as u32,
