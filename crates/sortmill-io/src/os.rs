@@ -113,6 +113,13 @@ pub struct Done {
 pub trait Ring: Send {
     /// Starts `op`. The caller keeps at most the depth it asked for in flight.
     fn submit(&mut self, op: Op);
+    /// Starts `op` no later than the next [`Ring::submit`], [`Ring::start`] or [`Ring::complete`]: what is lined up before and
+    /// lies in front of it in its file may become one request to the device with it.
+    fn line_up(&mut self, op: Op) {
+        self.submit(op);
+    }
+    /// Starts what has been lined up.
+    fn start(&mut self) {}
     /// The next completed operation, in any order: waits for one if `wait` and any is in flight.
     fn complete(&mut self, wait: bool) -> Option<Done>;
     /// How many operations have been submitted and not yet been handed back by [`Ring::complete`].

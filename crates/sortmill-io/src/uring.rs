@@ -17,6 +17,8 @@ pub struct UringRing {
     slots: Vec<Option<Slot>>,
     finished: Vec<Done>,
     in_flight: usize,
+    /// Whether some have been lined up and not started.
+    has_lined_up: bool,
 }
 
 struct Slot {
@@ -34,11 +36,12 @@ impl UringRing {
             slots: (0..depth).map(|_| None).collect(),
             finished: Vec::with_capacity(depth),
             in_flight: 0,
+            has_lined_up: false,
         })
     }
 
-    /// Hands the not yet moved part of slot `index` to the kernel.
-    fn start(&mut self, index: usize) {
+    /// Queues the not yet moved part of slot `index` for the kernel.
+    fn push(&mut self, index: usize) {
         let slot = self.slots[index].as_mut().expect("the slot is taken");
         let from = slot.op.range.start + slot.moved;
         let bytes = u32::try_from(slot.op.range.end - from).expect("an op is below 4 GiB");
@@ -62,8 +65,7 @@ impl UringRing {
         // seen; dropping the ring waits for all of them.
         unsafe { self.ring.submission().push(&entry) }
             .expect("no more ops in flight than the ring was made for");
-        // A refused submission stays queued; the next call, at the latest the wait, submits it again.
-        let _ = self.ring.submit();
+        self.has_lined_up = true;
     }
 
     /// Takes what the kernel has completed and starts the rest of what it moved in part.
@@ -82,7 +84,8 @@ impl UringRing {
             let result = match after_transfer(&slot.op, slot.moved, result) {
                 Next::Rest => {
                     slot.moved += moved;
-                    self.start(index);
+                    self.push(index);
+                    self.start();
                     continue;
                 }
                 Next::Done(bytes) => Ok(bytes),
@@ -96,6 +99,11 @@ impl UringRing {
 
 impl Ring for UringRing {
     fn submit(&mut self, op: Op) {
+        self.line_up(op);
+        self.start();
+    }
+
+    fn line_up(&mut self, op: Op) {
         let index = self
             .slots
             .iter()
@@ -115,10 +123,19 @@ impl Ring for UringRing {
             parked,
             moved: 0,
         });
-        self.start(index);
+        self.push(index);
+    }
+
+    /// What comes to the kernel in one call and lies side by side goes to the device as one request.
+    fn start(&mut self) {
+        if self.has_lined_up {
+            // A refused submission stays queued; the next call, at the latest the wait, submits it again.
+            self.has_lined_up = self.ring.submit().is_err();
+        }
     }
 
     fn complete(&mut self, wait: bool) -> Option<Done> {
+        self.start();
         loop {
             self.reap();
             if let Some(done) = self.finished.pop() {

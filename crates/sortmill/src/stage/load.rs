@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use sortmill_io::frame::Header;
 use sortmill_io::sync::Arc;
-use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring};
+use sortmill_io::{Buffer, Done, File, Op, OpKind, Os, Pool, Ring};
 
 use crate::block::Stored;
 use crate::error::{Error, Result};
@@ -135,7 +135,7 @@ impl<'a> Loader<'a> {
             let buffer = self.free_block(spot.folder, meter)?;
             let file = self.files[spot.folder].as_ref();
             let file = Arc::clone(file.expect("blocks on disk have a file"));
-            self.ring().submit(Op {
+            self.ring().line_up(Op {
                 kind: OpKind::Read,
                 file,
                 offset: spot.offset,
@@ -146,6 +146,9 @@ impl<'a> Loader<'a> {
             self.in_flight[spot.folder] += 1;
             meter.submitted(bytes);
         }
+        if let Some(ring) = &mut self.ring {
+            ring.start();
+        }
         self.pass_on(meter)
     }
 
@@ -155,7 +158,7 @@ impl<'a> Loader<'a> {
     /// As [`Loader::load`].
     pub fn settle(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         while !self.begun.is_empty() {
-            self.land_one(meter)?;
+            self.land(meter)?;
         }
         Ok(())
     }
@@ -173,7 +176,7 @@ impl<'a> Loader<'a> {
                 return Ok(buffer);
             }
             if self.ring().in_flight() > 0 {
-                self.land_one(meter)?;
+                self.land(meter)?;
                 continue;
             }
             meter.lap(Stage::Load, State::Work);
@@ -183,10 +186,19 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn land_one(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+    /// Waits for a read, and takes all that have ended by then.
+    fn land(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         meter.lap(Stage::Load, State::Work);
-        let done = self.ring().complete(true).expect("a read is in flight");
+        let mut next = self.ring().complete(true);
         meter.lap(Stage::Load, State::Device);
+        while let Some(done) = next {
+            self.landed(done, meter)?;
+            next = self.ring().complete(false);
+        }
+        self.pass_on(meter)
+    }
+
+    fn landed(&mut self, done: Done, meter: &mut Meter<'_>) -> Result<()> {
         meter.completed(done.op.range.len());
         let path = &done.op.file.path;
         let moved = done.result.map_err(|error| {
@@ -217,7 +229,7 @@ impl<'a> Loader<'a> {
         totals.bytes_out += u64::from(header.payload_bytes);
         totals.records_in += u64::from(header.record_count);
         totals.records_out += u64::from(header.record_count);
-        self.pass_on(meter)
+        Ok(())
     }
 
     /// Passes on the units at the front that are complete.

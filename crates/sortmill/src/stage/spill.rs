@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use sortmill_io::frame::{HEADER_BYTES, Header};
 use sortmill_io::sync::Arc;
-use sortmill_io::{File, Op, OpKind, Os, Ring};
+use sortmill_io::{Done, File, Op, OpKind, Os, Ring};
 
 use crate::block::{Stored, disk_bytes, stored_bytes};
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<Spilled> {
         }
         disks.submit(meter)?;
         if disks.ring.in_flight() > 0 {
-            disks.land_one(meter)?;
+            disks.land(meter)?;
             spiller.stop.check()?;
             continue;
         }
@@ -166,7 +166,7 @@ impl<'a> Disks<'a> {
                 };
                 let op = seal(block, stored, file, meter);
                 let bytes = op.range.len();
-                self.ring.submit(op);
+                self.ring.line_up(op);
                 meter.submitted(bytes);
                 if lane.in_flight == 0 {
                     lane.counted_ns = os.now_ns();
@@ -177,11 +177,21 @@ impl<'a> Disks<'a> {
         Ok(())
     }
 
-    /// Waits for a write, and gives its memory back.
-    fn land_one(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+    /// Waits for a write, and takes all that have ended by then: those that went to the device as one request end at once,
+    /// and as many that follow each other can begin as one.
+    fn land(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         meter.lap(Stage::Spill, State::Work);
-        let done = self.ring.complete(true).expect("a write is in flight");
+        let mut next = self.ring.complete(true);
         meter.lap(Stage::Spill, State::Device);
+        while let Some(done) = next {
+            self.landed(done, meter)?;
+            next = self.ring.complete(false);
+        }
+        Ok(())
+    }
+
+    /// Gives the memory of a write back.
+    fn landed(&mut self, done: Done, meter: &mut Meter<'_>) -> Result<()> {
         meter.completed(done.op.range.len());
         let written = done.op.range.len() as u64;
         let (path, offset) = (done.op.file.path.clone(), done.op.offset);

@@ -69,24 +69,30 @@ fn check(outcome: &Outcome) -> (bool, bool) {
 
 #[test]
 fn faults_leave_a_trace() {
-    let mut case = Case::new(seed(), 200_000);
-    (case.traced, case.verify, case.temp_apart) = (true, true, true);
     let seed = seed();
     println!("SEED={seed}");
-    let healthy = case.run(seed, None);
-    check(&healthy);
     let (mut spills, mut loads) = (0, 0);
-    for at in 0..healthy.operations {
-        let fault = Fault {
-            at,
-            for_good: false,
-            kind: FaultKind::Error(28),
-        };
-        let outcome = case.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
-        judge(&case, &outcome, false);
-        let (spilling, loading) = check(&outcome);
-        spills += usize::from(spilling);
-        loads += usize::from(loading);
+    // Some draw little that has to leave memory.
+    for case_seed in seed..seed + 8 {
+        let mut case = Case::new(case_seed, 200_000);
+        (case.traced, case.verify, case.temp_apart) = (true, true, true);
+        let healthy = case.run(case_seed, None);
+        check(&healthy);
+        for at in 0..healthy.operations {
+            let fault = Fault {
+                at,
+                for_good: false,
+                kind: FaultKind::Error(28),
+            };
+            let outcome = case.run(case_seed.wrapping_mul(1_000_003) + at, Some(fault));
+            judge(&case, &outcome, false);
+            let (spilling, loading) = check(&outcome);
+            spills += usize::from(spilling);
+            loads += usize::from(loading);
+        }
+        if spills > 3 && loads > 3 {
+            return;
+        }
     }
-    assert!(spills > 3 && loads > 3, "{spills} {loads}");
+    panic!("too few faults struck what left memory: {spills} {loads}");
 }
