@@ -122,7 +122,7 @@ pub trait Ring: Send {
     fn start(&mut self) {}
     /// The next completed operation, in any order: waits for one if `wait` and any is in flight.
     fn complete(&mut self, wait: bool) -> Option<Done>;
-    /// How many operations have been submitted and not yet been handed back by [`Ring::complete`].
+    /// How many operations have been submitted or lined up and not yet been handed back by [`Ring::complete`].
     fn in_flight(&self) -> usize;
 }
 

@@ -17,8 +17,6 @@ pub struct UringRing {
     slots: Vec<Option<Slot>>,
     finished: Vec<Done>,
     in_flight: usize,
-    /// Whether some have been lined up and not started.
-    has_lined_up: bool,
 }
 
 struct Slot {
@@ -36,7 +34,6 @@ impl UringRing {
             slots: (0..depth).map(|_| None).collect(),
             finished: Vec::with_capacity(depth),
             in_flight: 0,
-            has_lined_up: false,
         })
     }
 
@@ -65,7 +62,6 @@ impl UringRing {
         // seen; dropping the ring waits for all of them.
         unsafe { self.ring.submission().push(&entry) }
             .expect("no more ops in flight than the ring was made for");
-        self.has_lined_up = true;
     }
 
     /// Takes what the kernel has completed and starts the rest of what it moved in part.
@@ -128,9 +124,9 @@ impl Ring for UringRing {
 
     /// What comes to the kernel in one call and lies side by side goes to the device as one request.
     fn start(&mut self) {
-        if self.has_lined_up {
-            // A refused submission stays queued; the next call, at the latest the wait, submits it again.
-            self.has_lined_up = self.ring.submit().is_err();
+        if !self.ring.submission().is_empty() {
+            // What is refused stays queued; the next call, at the latest the wait, submits it again.
+            let _ = self.ring.submit();
         }
     }
 

@@ -344,7 +344,7 @@ impl<'a> Partitions<'a> {
         let count = self.list.read().expect("no thread panicked").len();
         let is_suspect =
             || !partition.ancestors.is_empty() || self.is_large(&lock(&partition.state), 2);
-        self.divides && count + 2 <= self.plan.partition_count_max && is_suspect()
+        count + 2 <= self.plan.partition_count_max && is_suspect()
     }
 
     /// Whether a partition is larger than one part of so many of what it may be, if it may be divided.
@@ -506,7 +506,7 @@ impl<'a> Partitions<'a> {
 
     /// Boundaries in the middle of the records `rows`, the best first: at a key, or, where half of them have the
     /// smallest key, behind that key, so that its partition has no other, and at the place where that key is now.
-    /// Before these one below the greatest key, if it is less like the others than they are like each other: among the
+    /// Before these one below the keys that are least like the median, if they are less so than the smallest: among the
     /// lines of a log, say, there are some without a time, and blocks would seem to have something of all that is to come.
     fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Vec<Boundary>> {
         let mut rows = rows.to_vec();
@@ -517,21 +517,24 @@ impl<'a> Partitions<'a> {
             order.key_into(record(row), &mut key);
             key
         };
-        let [least, median, most] = [rows.first()?, &rows[rows.len() / 2], rows.last()?].map(key);
-        let alike = |one: &[u8], other: &[u8]| {
-            let pairs = one.iter().zip(other);
+        let (least, median) = (key(rows.first()?), key(&rows[rows.len() / 2]));
+        let alike = |other: &[u8]| {
+            let pairs = median.iter().zip(other);
             pairs.take_while(|(a, b)| a == b).count()
         };
-        let (low, high) = (alike(&least, &median), alike(&median, &most));
         let at = |key: &[u8], chunk| Boundary {
             key: key.to_vec(),
             chunk,
         };
+        let low = alike(&least);
         let mut boundaries = Vec::new();
-        if high < low && least < median {
-            boundaries.push(at(&most[..high + 1], 0));
-        }
         if least < median {
+            let high = alike(&key(rows.last()?));
+            if high < low {
+                let above = &rows[rows.len() / 2..];
+                let first = above.partition_point(|row| alike(&key(row)) > high);
+                boundaries.push(at(&key(&above[first])[..high + 1], 0));
+            }
             // No longer than it takes to tell the two apart.
             boundaries.push(at(&median[..low + 1], 0));
         } else if !self.plan.equal_keys_meet {

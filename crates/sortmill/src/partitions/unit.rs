@@ -58,10 +58,10 @@ impl Content {
         for block in &content.blocks {
             let all = &mut content.chunks;
             *all = all.start.min(block.chunks.start)..all.end.max(block.chunks.end);
-            content.keys = content
-                .keys
-                .zip(block.keys.as_deref().cloned())
-                .map(|(all, keys)| all.joined(keys));
+            content.keys = match (content.keys.take(), block.keys.as_deref()) {
+                (Some(all), Some(keys)) => Some(all.joined(keys.clone())),
+                _ => None,
+            };
         }
         content
     }
@@ -113,9 +113,9 @@ impl Unit {
         (from, to): (Option<&Boundary>, Option<&Boundary>),
         words_alike: usize,
     ) -> Self {
-        let range = (!ancestors.is_empty()).then(|| (from.cloned(), to.cloned()));
         let wanted = |content| Content::between(content, from, to);
         let mut contents: Vec<_> = ancestors.iter().filter_map(wanted).collect();
+        let range = (!contents.is_empty()).then(|| (from.cloned(), to.cloned()));
         contents.push(own);
         Self {
             contents,

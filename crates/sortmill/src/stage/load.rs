@@ -189,11 +189,11 @@ impl<'a> Loader<'a> {
     /// Waits for a read, and takes all that have ended by then.
     fn land(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         meter.lap(Stage::Load, State::Work);
-        let mut next = self.ring().complete(true);
+        let first = self.ring().complete(true).expect("a read is in flight");
         meter.lap(Stage::Load, State::Device);
-        while let Some(done) = next {
+        self.landed(first, meter)?;
+        while let Some(done) = self.ring().complete(false) {
             self.landed(done, meter)?;
-            next = self.ring().complete(false);
         }
         self.pass_on(meter)
     }

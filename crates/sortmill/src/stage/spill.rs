@@ -48,12 +48,12 @@ pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<Spilled> {
         return Ok(Spilled::default());
     };
     let mut disks = Disks::new(spiller)?;
-    disks.line_up(first, meter)?;
+    disks.place(first, meter)?;
     loop {
         while disks.have_room()
             && let Some(block) = spiller.blocks.try_pop()
         {
-            disks.line_up(block, meter)?;
+            disks.place(block, meter)?;
         }
         disks.submit(meter)?;
         if disks.ring.in_flight() > 0 {
@@ -62,7 +62,7 @@ pub fn spill(spiller: &Spiller<'_>, meter: &mut Meter<'_>) -> Result<Spilled> {
             continue;
         }
         match wait_for_block(spiller, meter)? {
-            Some(block) => disks.line_up(block, meter)?,
+            Some(block) => disks.place(block, meter)?,
             None => return Ok(disks.spilled),
         }
     }
@@ -126,10 +126,13 @@ impl<'a> Disks<'a> {
     }
 
     /// Gives a block its place, and puts it into the lane of its folder.
-    fn line_up(&mut self, mut block: SpillBlock, meter: &mut Meter<'_>) -> Result<()> {
+    fn place(&mut self, mut block: SpillBlock, meter: &mut Meter<'_>) -> Result<()> {
         if let Some(pack) = self.spiller.pack
             && !block.is_ready
         {
+            // The disks work meanwhile.
+            self.submit(meter)?;
+            self.ring.start();
             pack(&mut block, meter)?;
         }
         let bytes = stored_bytes(&block.header, block.packed);
@@ -153,7 +156,7 @@ impl<'a> Disks<'a> {
         Ok(())
     }
 
-    /// Starts as many writes as may be in flight.
+    /// Lines up as many writes as may be in flight.
     fn submit(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         let Spiller { os, temps, .. } = *self.spiller;
         for (number, lane) in self.lanes.iter_mut().enumerate() {
@@ -181,11 +184,11 @@ impl<'a> Disks<'a> {
     /// and as many that follow each other can begin as one.
     fn land(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         meter.lap(Stage::Spill, State::Work);
-        let mut next = self.ring.complete(true);
+        let first = self.ring.complete(true).expect("a write is in flight");
         meter.lap(Stage::Spill, State::Device);
-        while let Some(done) = next {
+        self.landed(first, meter)?;
+        while let Some(done) = self.ring.complete(false) {
             self.landed(done, meter)?;
-            next = self.ring.complete(false);
         }
         Ok(())
     }
