@@ -52,6 +52,14 @@ impl KeySpan {
         }
     }
 
+    /// Bytes of memory that it takes, about.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        // What the allocator takes besides for each of the three.
+        let beside = size_of::<Self>() + 3 * 16;
+        (self.least.len() + self.most.len() + beside) as u64
+    }
+
     /// Whether some of these records may lie between two boundaries.
     #[must_use]
     pub fn meets(&self, from: Option<&Boundary>, to: Option<&Boundary>) -> bool {

@@ -711,12 +711,14 @@ impl Order {
                 key.extend_from_slice(&whole[..whole.len().min(bytes_max)]);
             }
             Shape::Slice { offset, bytes } => {
-                key.extend_from_slice(&record[*offset..*offset + *bytes]);
+                let bytes = (*bytes).min(bytes_max);
+                key.extend_from_slice(&record[*offset..*offset + bytes]);
             }
             Shape::Parts { parts, .. } => {
                 for part in parts {
                     let field = &record[part.range()];
-                    key.extend((0..part.bytes as usize).map(|at| part.byte(field, at)));
+                    let bytes = (part.bytes as usize).min(bytes_max - key.len());
+                    key.extend((0..bytes).map(|at| part.byte(field, at)));
                 }
             }
             Shape::Keys(keys) => keys.key_into(record, key, bytes_max),

@@ -16,6 +16,7 @@
 
 mod leave;
 mod long;
+mod room;
 mod unit;
 
 use std::ops::Range;
@@ -149,6 +150,9 @@ struct Partition {
     /// The slot of the first table in whose range its own lies.
     region: u32,
     ancestors: Vec<u32>,
+    /// More may come to it than its share: it is the first or the last of the first table, beyond whose boundaries a stream may
+    /// go on, or came of dividing.
+    may_swell: bool,
     state: Mutex<State>,
 }
 
@@ -169,6 +173,9 @@ struct State {
 
 /// Partitions are not divided at longer keys: every table and every unit beside it would hold them.
 const BOUNDARY_KEY_BYTES_MAX: usize = 4096;
+/// So much may be known of blocks' keys, or one such part of the memory that blocks have, if that is more.
+const SPANS_BYTES: u64 = 4 << 20;
+const SPANS_PART: u64 = 64;
 /// The low-water mark's least: partitions fill their blocks unevenly.
 pub const LOW_WATER_LEAST: u64 = 16;
 /// Blocks that stay free beside the largest unit: a merge needs one of each run and one to write.
@@ -198,6 +205,8 @@ pub struct Partitions<'a> {
     received: AtomicU64,
     evicted: AtomicU64,
     divided: AtomicU64,
+    /// Bytes of what is known of blocks' keys.
+    span_bytes: AtomicU64,
     /// Whether partitions that outgrow their share are divided.
     divides: bool,
 }
@@ -233,6 +242,7 @@ impl<'a> Partitions<'a> {
             received: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
             divided: AtomicU64::new(0),
+            span_bytes: AtomicU64::new(0),
             divides: true,
         }
     }
@@ -262,7 +272,10 @@ impl<'a> Partitions<'a> {
     pub fn begin(&self, table: Table) {
         let count = u32::try_from(table.partition_count()).expect("few partitions");
         let mut list = self.list.write().expect("no thread panicked");
-        list.extend((0..count).map(|id| new_partition(id, id, Vec::new())));
+        list.extend((0..count).map(|id| {
+            let is_outer = id == 0 || id + 1 == count;
+            new_partition(id, id, Vec::new(), is_outer)
+        }));
         drop(list);
         *lock(&self.by_range) = (0..count).collect();
         self.table.keep(Arc::new(table));
@@ -282,7 +295,9 @@ impl<'a> Partitions<'a> {
         meter: &mut Meter<'_>,
     ) -> Result<bool> {
         let partition = self.partition(id);
-        let order = self.keeps_keys(&partition).then_some(&self.plan.order);
+        let count = self.count();
+        let order = self.keeps_keys(&partition, count);
+        let order = order.then_some(&self.plan.order);
         let mut rest = rows;
         loop {
             if spare.is_none() {
@@ -310,7 +325,7 @@ impl<'a> Partitions<'a> {
                 state.held_bytes += bytes;
                 rest = &rest[put..];
             }
-            let too_large = self.is_too_large(&state);
+            let too_large = self.is_too_large(&partition, &state, count);
             drop(state);
             match rest.first() {
                 None => return Ok(too_large),
@@ -333,18 +348,22 @@ impl<'a> Partitions<'a> {
         record_bytes_max(self.plan.block_bytes)
     }
 
-    fn is_too_large(&self, state: &State) -> bool {
-        let large = self.is_large(state, 1);
+    fn is_too_large(&self, partition: &Partition, state: &State, count: usize) -> bool {
+        // What is read again with each of its parts is small where a stream goes on and on, as long as there may be many.
+        let is_early = self.plan.input_bytes.is_none() && partition.may_swell;
+        let parts = match is_early && 2 * count < self.plan.partition_count_max {
+            true => 2,
+            false => 1,
+        };
+        let large = self.is_large(state, parts);
         large && !state.divided && state.held_bytes >= state.divide_from
     }
 
     /// Whether it is to be known of the blocks of a partition what their keys lie between: of one that may be divided soon,
-    /// or came of dividing, as long as there may be more partitions.
-    fn keeps_keys(&self, partition: &Partition) -> bool {
-        let count = self.list.read().expect("no thread panicked").len();
-        let is_suspect =
-            || !partition.ancestors.is_empty() || self.is_large(&lock(&partition.state), 2);
-        count + 2 <= self.plan.partition_count_max && is_suspect()
+    /// or whose parts may be, as long as there may be more partitions.
+    fn keeps_keys(&self, partition: &Partition, count: usize) -> bool {
+        let is_suspect = || partition.may_swell || self.is_large(&lock(&partition.state), 2);
+        self.divides && count + 2 <= self.plan.partition_count_max && is_suspect()
     }
 
     /// Whether a partition is larger than one part of so many of what it may be, if it may be divided.
@@ -352,6 +371,10 @@ impl<'a> Partitions<'a> {
         let bytes_max = self.plan.divide_bytes / parts;
         let records_max = self.plan.divide_records / parts;
         self.divides && (state.held_bytes > bytes_max || state.records > records_max)
+    }
+
+    fn count(&self) -> usize {
+        self.list.read().expect("no thread panicked").len()
     }
 
     /// Ends the open block of a partition. It stays in memory until the partition is evicted.
@@ -366,12 +389,21 @@ impl<'a> Partitions<'a> {
             record_count: open.records(),
             payload_bytes: open.payload_bytes(),
         };
+        let keys = open.keys().cloned().map(Box::new);
         state.blocks.push(Block {
             header,
             chunks: open.chunks(),
-            keys: open.keys().cloned().map(Box::new),
+            keys: keys.filter(|keys| self.has_room_for(keys)),
             whereabouts: Whereabouts::Memory(Arc::new(open.into_buffer())),
         });
+    }
+
+    /// Whether so much more may be known of blocks' keys: all of it is no part of the plan's sum.
+    fn has_room_for(&self, keys: &KeySpan) -> bool {
+        let held = (self.plan.block_count * self.plan.block_bytes) as u64;
+        let most = (held / SPANS_PART).max(SPANS_BYTES);
+        let bytes = keys.held_bytes();
+        self.span_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= most
     }
 
     /// Waits for a free block, evicting partitions first when few are left.
@@ -472,8 +504,7 @@ impl<'a> Partitions<'a> {
         let table = self.table.now().expect("records have been distributed");
         let parent = self.partition(id);
         let slot = (0..table.slot_count()).find(|&slot| table.owner(slot) == id);
-        let count = u32::try_from(self.list.read().expect("no thread panicked").len())
-            .expect("few partitions");
+        let count = u32::try_from(self.count()).expect("few partitions");
         let next = slot
             .filter(|_| (count as usize) + 2 <= self.plan.partition_count_max)
             .and_then(|slot| {
@@ -486,12 +517,16 @@ impl<'a> Partitions<'a> {
             return;
         };
         state.divided = true;
+        if state.open.is_some() {
+            // Little will come any more, and what is full can be evicted.
+            self.close_open(&parent, &mut state);
+        }
         drop(state);
         let mut ancestors = parent.ancestors.clone();
         ancestors.push(id);
         let mut list = self.list.write().expect("no thread panicked");
-        list.push(new_partition(count, parent.region, ancestors.clone()));
-        list.push(new_partition(count + 1, parent.region, ancestors));
+        list.push(new_partition(count, parent.region, ancestors.clone(), true));
+        list.push(new_partition(count + 1, parent.region, ancestors, true));
         drop(list);
         let mut by_range = lock(&self.by_range);
         let at = by_range
@@ -668,79 +703,24 @@ impl<'a> Partitions<'a> {
     pub fn evicted_count(&self) -> u64 {
         self.evicted.load(Ordering::SeqCst)
     }
-
-    /// Evicts, bodies first, until each unit can be loaded beside what those above it keep in memory; what those below
-    /// it kept is free by then. A unit that will be merged needs, beside what it has in memory, as much as the largest one
-    /// that is loaded.
-    fn make_room(&self, list: &[Arc<Partition>]) -> Result<()> {
-        if self.left_bytes() == 0 {
-            return Ok(());
-        }
-        // Of each partition its blocks, and how many of them are in memory.
-        let count = |partition: &Arc<Partition>| {
-            let state = lock(&partition.state);
-            let is_in_memory = |block: &&Block| matches!(block.whereabouts, Whereabouts::Memory(_));
-            let in_memory = state.blocks.iter().filter(is_in_memory).count();
-            (
-                state.blocks.len(),
-                in_memory + usize::from(state.open.is_some()),
-            )
-        };
-        let mut counts: Vec<(usize, usize)> = list.iter().map(count).collect();
-        let unit_blocks = |id: u32, counts: &[(usize, usize)]| -> usize {
-            let family = list[id as usize].ancestors.iter().chain([&id]);
-            let (all, in_memory) = family
-                .map(|&id| counts[id as usize])
-                .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            match all <= self.plan.unit_blocks_max {
-                true => all,
-                false => in_memory + self.plan.unit_blocks_max,
-            }
-        };
-        let by_range = lock(&self.by_range).clone();
-        let mut highest = by_range.len();
-        // Bodies are held until their records are written, whenever that is.
-        let mut in_bodies = self.bodies.held().0;
-        loop {
-            let mut held_above = 0;
-            let mut most = 0;
-            for &id in by_range.iter().rev() {
-                most = most.max(unit_blocks(id, &counts) + held_above);
-                held_above += counts[id as usize].1;
-            }
-            let wanted = (most + in_bodies + SPARE_BLOCKS).saturating_sub(self.plan.block_count);
-            if wanted == 0 || (highest == 0 && in_bodies == 0) {
-                return Ok(());
-            }
-            if in_bodies > 0 {
-                let evicted = self.evict_bodies(wanted)?;
-                in_bodies = if evicted < wanted {
-                    0
-                } else {
-                    in_bodies - evicted
-                };
-                continue;
-            }
-            highest -= 1;
-            let partition = &list[by_range[highest] as usize];
-            if self.evict(partition)? {
-                counts[by_range[highest] as usize] = count(partition);
-            }
-        }
-    }
 }
 
-fn new_partition(id: u32, region: u32, ancestors: Vec<u32>) -> Arc<Partition> {
+fn new_partition(id: u32, region: u32, ancestors: Vec<u32>, may_swell: bool) -> Arc<Partition> {
     Arc::new(Partition {
         id,
         region,
         ancestors,
+        may_swell,
         state: Mutex::new(State::default()),
     })
 }
 
 fn take(partition: &Partition) -> Arc<Content> {
-    let state = std::mem::take(&mut *lock(&partition.state));
+    let mut state = std::mem::take(&mut *lock(&partition.state));
+    if !state.divided {
+        // It is read for its own range alone.
+        state.blocks.iter_mut().for_each(|block| block.keys = None);
+    }
     Arc::new(Content::new(
         partition.id,
         state.blocks,

@@ -130,9 +130,12 @@ impl<'a> Disks<'a> {
         if let Some(pack) = self.spiller.pack
             && !block.is_ready
         {
-            // The disks work meanwhile.
+            // The disks work meanwhile, and what they have written is free.
             self.submit(meter)?;
             self.ring.start();
+            while let Some(done) = self.ring.complete(false) {
+                self.landed(done, meter)?;
+            }
             pack(&mut block, meter)?;
         }
         let bytes = stored_bytes(&block.header, block.packed);
