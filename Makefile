@@ -11,9 +11,11 @@ PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'cloudpickle>=3' pyar
 	'networkx>=3.2,<4'
 
 # The C library is part of the command where it can be (glibc, and its archive is there): a process that sorts a few
-# lines begins sooner than its libraries are found, mapped and bound, and its own addresses with them.
+# lines begins sooner than its libraries are found, mapped and bound, and its own addresses with them. And what such a
+# process runs lies side by side. A linker that reads no scripts, as mold, wants `make build LINKED_IN=`.
+comma := ,
 LINKED_IN = $(and $(filter %-linux-gnu,$(shell rustc -vV)),$(filter /%,$(shell cc -print-file-name=libc.a)),\
-	-C target-feature=+crt-static -C relocation-model=static)
+	-C target-feature=+crt-static -C relocation-model=static -C link-arg=-Wl$(comma)-T$(comma)crates/sortmill-cli/first.ld)
 
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local

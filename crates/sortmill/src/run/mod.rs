@@ -12,6 +12,7 @@ mod distribute;
 mod exchange;
 mod expected;
 mod first;
+mod gather;
 mod guess;
 mod head;
 mod judge;

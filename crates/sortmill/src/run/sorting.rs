@@ -14,6 +14,7 @@ use sortmill_io::{File, Table};
 use super::ahead::Spares;
 use super::compress::{Frames, Packed};
 use super::distribute::{guarded, join};
+use super::gather::{gather, gather_drawn};
 use super::judge;
 use super::lay_out::lay_out;
 use super::long::gather_long;
@@ -22,7 +23,7 @@ use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
 use super::tail::{Makes, Out, Tail, WayOut};
 use super::until::{discard, received_bytes};
-use super::{Shared, border, expected, relocate, unmapped};
+use super::{Shared, expected, relocate, unmapped};
 use crate::bodies::{Bodies, BodyReader, Means};
 use crate::cluster::message::Place;
 use crate::error::Result;
@@ -539,6 +540,7 @@ fn sort_unit(
         .has_stubs()
     {
         true => gather_long(phase, &slab, entries, range, bodies, way, meter),
+        false if slab.is_drawn() => gather_drawn(&slab, &entries[range], way, meter),
         false => gather(&slab, &entries[range], record_bytes, &mut proof, way, meter),
     };
     match &phase.parts {
@@ -551,38 +553,6 @@ fn sort_unit(
             put_sorted(phase, parts, unit.number, size, item, give, meter, done)
         }
     }
-}
-
-/// Takes the records of sorted entries from where they lie, several fetches ahead.
-fn gather<'b>(
-    slab: &'b Slab<'_>,
-    entries: &[Entry],
-    record_bytes: usize,
-    proof: &mut Gather<'b>,
-    way: &mut WayOut<'_, '_>,
-    meter: &mut Meter<'_>,
-) -> Result<()> {
-    const AHEAD: usize = 16;
-    let order = &way.order;
-    // Where the order is drawn entries are in it by what was drawn, not by place.
-    let is_drawn = way.shared.job.yields.shuffle().is_some();
-    let records = entries.iter().enumerate().map(|(index, &entry)| {
-        if let Some(&later) = entries.get(index + AHEAD) {
-            slab.prefetch(kernel::location(later), record_bytes);
-        }
-        let record = slab.record(order, kernel::location(entry));
-        let place = match is_drawn {
-            true => index as u64,
-            false => kernel::ordinal(entry).into(),
-        };
-        (place, record)
-    });
-    for (ordinal, record) in border::sorted(way.shared.job, records) {
-        proof.next(record, ordinal)?;
-        way.put(record, meter)?;
-    }
-    way.gathered.merge(&std::mem::take(&mut proof.fingerprint));
-    Ok(())
 }
 
 impl<'a> Phase<'a> {
@@ -611,11 +581,11 @@ impl<'a> Phase<'a> {
         bodies: &mut BodyReader<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<()> {
-        sort::sort(&self.order, slab, entries, scratch);
-        // Where the order is drawn no record tells whether this one is it.
-        if self.shared.job.yields.shuffle().is_some() && !entries.is_sorted() {
-            return Err(out_of_order());
+        if slab.is_drawn() {
+            let is_sorted = slab.sort_drawn(entries, scratch);
+            return is_sorted.then_some(()).ok_or_else(out_of_order);
         }
+        sort::sort(&self.order, slab, entries, scratch);
         if !slab.has_stubs() {
             return Ok(());
         }

@@ -6,6 +6,8 @@
 //! where words are equal but keys may differ, the next word takes its place and the run is sorted again.
 //! Long records are sorted by the short ones that stand for them, and [`settle`] does what these do not tell.
 
+mod drawn;
+
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -51,6 +53,8 @@ pub struct Slab<'a> {
     chunks: Vec<(u32, u64)>,
     /// What draws the order, and the partition that is laid out.
     drawn: Option<(Shuffle, u32)>,
+    /// Where segments lie, if so.
+    places: Vec<Place>,
     /// Which word of the key an entry begins with.
     depth: usize,
 }
@@ -99,8 +103,7 @@ pub struct Load {
 impl<'a> Slab<'a> {
     /// Checks the blocks and makes an entry of each record in the range of `keys`, in the order in which they lie; their
     /// ordinals are in place order. `entries` holds at least as many as the blocks have records.
-    /// `block_bytes` is a power of two. Where the order is drawn, what it is drawn by takes the place of the first word
-    /// of the key, which is the first that may differ.
+    /// `block_bytes` is a power of two. Where the order is drawn, entries are those of [`drawn`], in no range.
     ///
     /// Ordinals need every segment's header, so headers are read first, and believed as far as their block
     /// holds them. Then each block's checksum is compared and, while the block is in the cache, its entries
@@ -122,6 +125,7 @@ impl<'a> Slab<'a> {
             shift: block_bytes.trailing_zeros(),
             stubs: Vec::new(),
             chunks: Vec::new(),
+            places: Vec::new(),
             depth: keys.words_alike,
         };
         let mut places = Vec::with_capacity(blocks.len() * 8);
@@ -133,14 +137,23 @@ impl<'a> Slab<'a> {
         }
         slab.number(&mut places, drawing.and_then(|drawing| drawing.seen));
         let mut load = Load::default();
-        let mut places = places.iter().peekable();
+        let mut ends = Vec::new();
+        let mut left = places.iter().peekable();
         for (index, block) in blocks.iter().enumerate() {
             let damaged = |why| Damaged { block: index, why };
             check(block).map_err(damaged)?;
-            while let Some(place) = places.next_if(|place| place.block as usize == index) {
-                slab.enter(order, place, keys.range, entries, &mut load)
-                    .map_err(damaged)?;
+            while let Some(place) = left.next_if(|place| place.block as usize == index) {
+                let entered = match slab.draws(place) {
+                    None => slab.enter(order, place, keys.range, entries, &mut load),
+                    Some(draws) => {
+                        slab.enter_drawn(order, (place, draws), &mut ends, entries, &mut load)
+                    }
+                };
+                entered.map_err(damaged)?;
             }
+        }
+        if slab.is_drawn() {
+            slab.places = places;
         }
         Ok((slab, load))
     }
@@ -226,30 +239,11 @@ impl<'a> Slab<'a> {
         entries: &mut [Entry],
         load: &mut Load,
     ) -> Result<(), Damage> {
-        let draws = self.draws(place);
         if let Some(stub) = self.stub(place.location) {
-            let word = match draws {
-                None => order.word(stub.short, self.depth),
-                Some(draws) => draws.number(place.before.into()),
-            };
+            let word = order.word(stub.short, self.depth);
             return enter_stub(order, place, (stub, word), range, entries, load);
         }
         let bytes = &self.from(place.location)[..place.bytes as usize];
-        if let Some(draws) = draws {
-            let mut rest = bytes;
-            let mut next = 0;
-            let records = std::iter::from_fn(|| {
-                let length = order.first_end(rest, &Begun::default())?;
-                let (record, after) = rest.split_at(length);
-                rest = after;
-                Some(record)
-            });
-            let word = |_: &[u8]| {
-                next += 1;
-                draws.number(u64::from(place.before) + next - 1)
-            };
-            return enter_all(word, place, records, entries, load);
-        }
         let word = |record: &[u8]| order.word(record, self.depth);
         if range.is_none() {
             return match order.format() {
@@ -372,11 +366,10 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// Makes the entries of a segment whose `records` are all wanted, as those of most jobs are; `word` is called with one
-/// after the other.
+/// Makes the entries of a segment whose `records` are all wanted, as those of most jobs are.
 #[inline]
 fn enter_all<'r>(
-    mut word: impl FnMut(&[u8]) -> u64,
+    word: impl Fn(&[u8]) -> u64,
     place: &Place,
     records: impl Iterator<Item = &'r [u8]>,
     entries: &mut [Entry],
@@ -579,10 +572,10 @@ mod tests {
     use crate::fingerprint::Fingerprint;
     use crate::order::KeyPart;
 
-    const BLOCK_BYTES: usize = 4096;
+    pub(super) const BLOCK_BYTES: usize = 4096;
 
     /// Three blocks of records `chunk, index`, the chunks from the last to the first.
-    fn blocks() -> Vec<(Header, Vec<u8>)> {
+    pub(super) fn blocks() -> Vec<(Header, Vec<u8>)> {
         let pool = sortmill_io::Pool::new(3, BLOCK_BYTES).unwrap();
         (0..3)
             .map(|sequence| {
