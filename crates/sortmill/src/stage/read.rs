@@ -12,6 +12,7 @@
 
 mod apart;
 mod decompress;
+mod fetch;
 mod heading;
 mod many;
 mod packed;
@@ -40,11 +41,12 @@ use decompress::Compressed;
 use heading::Heading;
 
 pub use apart::{ApartReader, read_apart};
+pub use fetch::{Fetches, fetch};
 pub use many::OPEN_MAX;
 pub use packed::{beginning, codec_of, unpacked};
 pub use part::Part;
 pub use share::{Left, Share};
-pub use sorted::{RowOrigin, RowsRead, SortedReader, read_rows, read_stream_row};
+pub use sorted::{RowOrigin, RowsRead, SortedReader, read_packed_row, read_rows, read_stream_row};
 pub use source::{Source, devices};
 
 const DOING: &str = "reading the input";
@@ -699,7 +701,7 @@ impl Run<'_, '_, '_> {
         let path = &self.reader.sources[assignment.input].file.path;
         let mut cause = cause();
         if self.unpacking {
-            cause += " (the offset is that in the decompressed bytes)";
+            cause += crate::text::OF_UNPACKED;
         }
         let error = Error::new(ErrorKind::Input, DOING, cause)
             .at(path)

@@ -12,6 +12,7 @@ mod kv;
 mod lines;
 mod long;
 mod merged;
+mod merged_packed;
 mod oracle;
 mod order;
 pub(crate) mod packed;

@@ -14,7 +14,7 @@ use super::inputs::{ALL_LINES, Lines, Random, fixed, lines, seed};
 use super::{Case, MACHINES, Machine, compare, oracle, report};
 
 /// The case that merges what `case` sorts: each input in order by itself.
-fn merging(mut case: Case) -> Case {
+pub fn merging(mut case: Case) -> Case {
     for input in &mut case.inputs {
         let one = std::slice::from_ref(&*input);
         *input = oracle::sorted(case.format, &case.keys, one).concat();
@@ -45,7 +45,8 @@ fn inputs(
     (0..count).map(&mut input).collect()
 }
 
-fn some_case(random: &mut Random, count: usize) -> Case {
+/// Any format, as many inputs as that.
+pub fn some_case(random: &mut Random, count: usize) -> Case {
     let bytes_max = 1 + 1_500_000 / (count + 1);
     match random.below(3) {
         0 => {

@@ -19,6 +19,8 @@ pub struct Cutter<'a> {
     source: &'a Source,
     headroom_bytes: usize,
     key: u64,
+    /// What it cuts was compressed.
+    pub is_unpacked: bool,
     /// The beginning of a record that goes on: at most as much as there is room for in front of a read.
     begun: Vec<u8>,
     /// What has been read and cut.
@@ -33,6 +35,7 @@ impl<'a> Cutter<'a> {
             source,
             headroom_bytes: reader.merging.headroom_bytes,
             key: reader.key,
+            is_unpacked: source.codec.is_some(),
             begun: Vec::new(),
             read: RowsRead::default(),
         }
@@ -79,6 +82,7 @@ impl<'a> Cutter<'a> {
             buffer,
             records: from..at,
             offset,
+            is_unpacked: self.is_unpacked,
         };
         Ok((at > from).then_some((piece, last)))
     }
@@ -124,7 +128,10 @@ impl<'a> Cutter<'a> {
         )
     }
 
-    fn wrong(&self, offset: u64, cause: String) -> Error {
+    fn wrong(&self, offset: u64, mut cause: String) -> Error {
+        if self.is_unpacked {
+            cause += text::OF_UNPACKED;
+        }
         Error::new(ErrorKind::Input, DOING, cause)
             .at(&self.source.file.path)
             .offset(offset)
@@ -168,6 +175,7 @@ pub fn unpack(
         buffer,
         records: HEADER_BYTES..to,
         offset: 0,
+        is_unpacked: false,
     };
     Ok((piece, last))
 }
