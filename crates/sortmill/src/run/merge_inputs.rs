@@ -21,7 +21,7 @@ use sortmill_io::Pool;
 use sortmill_io::codec::Codec;
 use sortmill_io::os::Kind;
 use sortmill_io::sync::atomic::AtomicU32;
-use sortmill_io::sync::{Arc, Mutex, ScopedJoinHandle, scope, spawn};
+use sortmill_io::sync::{Arc, Mutex, ScopedJoinHandle, lock, scope, spawn};
 
 use super::compress::{Frames, Packed, PackedBytes};
 use super::distribute::{Distributed, guarded, join};
@@ -44,8 +44,8 @@ use crate::report::Merged;
 use crate::rows::{RowQueues, Run};
 use crate::stage::merge::{Device, Follows, Late, RowMerge, RunWriter, merge_rows};
 use crate::stage::read::{
-    Fetches, RowOrigin, RowsRead, SortedReader, Source, fetch, read_packed_row, read_rows,
-    read_stream_row,
+    Fetches, Headings, RowOrigin, RowsRead, SortedReader, Source, fetch, read_packed_row,
+    read_rows, read_stream_row,
 };
 use crate::stage::reduce::Stream;
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
@@ -84,8 +84,6 @@ fn check_asked(job: &Job) -> Result<()> {
         "it leaves no record out"
     } else if job.compress_temp != CompressTemp::None {
         "its temporary runs are written as they are"
-    } else if job.header_lines > 0 {
-        "it does not know of header lines yet"
     } else if job.boundaries != Boundaries::Sample {
         "it has no partitions, and so no boundaries"
     } else if job
@@ -124,6 +122,11 @@ pub fn merge_inputs(
     let _begun = shared.begun("merge");
     let merging = shared.plan.merging.as_ref().expect("the plan of a merge");
     let target = target.expect("a merge writes");
+    let headings = Headings {
+        lines: shared.job.header_lines,
+        sources,
+        kept: Mutex::default(),
+    };
     let mut rows: Vec<Row<'_>> = sources.iter().filter_map(row_of).collect();
     let mut done = Done::default();
     let run_count = AtomicU32::new(0);
@@ -131,10 +134,10 @@ pub fn merge_inputs(
         let some = rows
             .splice(step.first..step.first + step.count, [])
             .collect();
-        let run = make_run(shared, some, &run_count, &mut done)?;
+        let run = make_run(shared, (&headings, some), &run_count, &mut done)?;
         rows.insert(step.first, Row::Run(run));
     }
-    let gathered = write_output(shared, rows, target, &mut done)?;
+    let gathered = write_output(shared, (&headings, rows), target, &mut done)?;
     for source in sources {
         source.check_unchanged(shared.os, shared.job.as_of_start)?;
     }
@@ -162,6 +165,8 @@ struct Done {
     packed_bytes: Option<u64>,
     /// Repeats that did not come out.
     dropped: Fingerprint,
+    /// What stands in front of all records.
+    header: Vec<u8>,
     /// Records that came out behind one that belongs behind them.
     breaks: u64,
     metrics: Metrics,
@@ -177,6 +182,7 @@ impl Done {
         sorted.written = gathered;
         sorted.written_bytes = self.written_bytes;
         sorted.packed_bytes = self.packed_bytes;
+        sorted.header = self.header;
         sorted.merge_written_bytes = self.run_written_bytes;
         sorted.merge_read_bytes = self.read.run_bytes;
         sorted.metrics = self.metrics;
@@ -218,7 +224,7 @@ impl Done {
 /// Merges some rows into a run.
 fn make_run(
     shared: &Shared<'_>,
-    rows: Vec<Row<'_>>,
+    rows: (&Headings<'_>, Vec<Row<'_>>),
     run_count: &AtomicU32,
     done: &mut Done,
 ) -> Result<Run> {
@@ -274,7 +280,7 @@ fn make_run(
 /// Merges the rows that are left into the output. Answers what came out.
 fn write_output(
     shared: &Shared<'_>,
-    rows: Vec<Row<'_>>,
+    (headings, rows): (&Headings<'_>, Vec<Row<'_>>),
     target: &Target,
     done: &mut Done,
 ) -> Result<Fingerprint> {
@@ -312,9 +318,19 @@ fn write_output(
         packed: &packed,
     };
     let padded = to.is_file() && frames.is_none();
+    let from = (headings, rows);
+    let mut header = None;
     let (gathered, put_bytes, dropped, breaks) =
-        pass(shared, rows, Some(&to), done, |merge, meter| {
+        pass(shared, from, Some(&to), done, |merge, meter| {
             let mut sink = Sink::new(output, 0);
+            // Whole when the first record comes, because by then all rows have been begun.
+            let mut put_header = |sink: &mut Sink<'_>, meter: &mut Meter<'_>| {
+                let kept = std::mem::take(&mut lock(&headings.kept).bytes);
+                sink.put_part(&kept, meter)?;
+                header = Some(kept);
+                Ok(())
+            };
+            let mut has_begun = false;
             let mut proof = Stream::new(&plan.order, plan.head_bytes);
             let mut gathered = Fingerprint::default();
             let mut repeats = Repeats::new(plan, number);
@@ -322,6 +338,9 @@ fn write_output(
             merge_rows(merge, meter, |record, follows, meter| {
                 if repeats.drops(record, follows)? {
                     return Ok(());
+                }
+                if !std::mem::replace(&mut has_begun, true) {
+                    put_header(&mut sink, meter)?;
                 }
                 if follows == Follows::Break {
                     breaks += 1;
@@ -334,6 +353,9 @@ fn write_output(
                     sink.put(record, meter)
                 })
             })?;
+            if !has_begun {
+                put_header(&mut sink, meter)?;
+            }
             let put_bytes = sink.bytes;
             let totals = meter.stage(Stage::Merge);
             totals.bytes_in += gathered.bytes;
@@ -343,7 +365,8 @@ fn write_output(
             sink.finish_all(padded, meter)?;
             Ok((gathered, put_bytes, repeats.dropped, breaks))
         })?;
-    compare_bytes(gathered.bytes, put_bytes)?;
+    done.header = header.unwrap_or_default();
+    compare_bytes(done.header.len() as u64 + gathered.bytes, put_bytes)?;
     done.dropped.merge(&dropped);
     done.breaks = breaks;
     Ok(gathered)
@@ -414,7 +437,7 @@ const UNPACKING: [Stage; 2] = [Stage::Decompress, Stage::Cut];
 /// queue is compressed, if that is asked for, and written. All threads have ended when it returns.
 fn pass<'t, T: Send>(
     shared: &Shared<'_>,
-    rows: Vec<Row<'_>>,
+    (headings, rows): (&Headings<'_>, Vec<Row<'_>>),
     output: Option<&'t To<'t>>,
     done: &mut Done,
     merge: impl FnOnce(&RowMerge<'_>, &mut Meter<'_>) -> Result<T> + Send,
@@ -431,6 +454,7 @@ fn pass<'t, T: Send>(
         queues: &queues,
         stop,
         key: shared.number,
+        headings,
     };
     let rows = Sorts::of(rows);
     let fetches = rows.fetches(plan, stop)?;
@@ -472,7 +496,11 @@ fn pass<'t, T: Send>(
         }
         let merger = spawn(threads, "merge", || {
             let mut meter = shared.meter("merge", &[Stage::Merge], began_ns);
-            let unsorted = |late: Late| unsorted(rows.names[late.row], late, &plan.order);
+            let lines_before = headings.lines;
+            let unsorted = |late: Late| {
+                let name = rows.names[late.row];
+                unsorted(name, late, &plan.order, lines_before)
+            };
             let is_refused = shared.job.merge == Some(Disorder::Refused);
             let rows = RowMerge {
                 order: &plan.order,
@@ -599,8 +627,9 @@ impl<'a> Sorts<'a> {
     }
 }
 
-/// The error of a row, an input of this name or a run, in which a record comes too late.
-fn unsorted(name: Option<&Path>, late: Late, order: &Order) -> Error {
+/// The error of a row, an input of this name or a run, in which a record comes too late; the first `lines_before` of an
+/// input are no records.
+fn unsorted(name: Option<&Path>, late: Late, order: &Order, lines_before: u64) -> Error {
     let Some(path) = name else {
         let cause = "two records of a run are out of order";
         return Error::new(ErrorKind::Lost, "merging runs", cause)
@@ -616,7 +645,7 @@ fn unsorted(name: Option<&Path>, late: Late, order: &Order) -> Error {
     };
     let cause = format!(
         "it is not in order: {what} {}, which begins there, belongs before the one in front of it{of_unpacked}",
-        late.number
+        lines_before + late.number
     );
     Error::new(ErrorKind::Input, "merging the inputs", cause)
         .at(path)

@@ -166,7 +166,7 @@ fn one_after_the_other(
         let (before, _begun) = (Took::now(shared), shared.begun("sort"));
         let header = match &job.reduce_makes_bytes {
             Some(heading) => heading.clone(),
-            None => std::mem::take(&mut distributed.read.header),
+            None => std::mem::take(&mut distributed.read.header.bytes),
         };
         let header_bytes = header.len() as u64;
         let made_parts = made_parts(job, distributed.fingerprint.records)?;

@@ -514,10 +514,4 @@ fn what_does_not_go_together() {
     assert_eq!(run_well(sort(words(&scratch, line))).stdout, b"a\nb\n");
     let line = "-q --decompress --no-decompress {}gz";
     assert_ne!(run_well(sort(words(&scratch, line))).stdout, b"a\nb\n");
-    let line = "-m --header 1 -o {}out {}in";
-    run_badly(
-        sort(words(&scratch, line)),
-        &["header lines", "planning the merge"],
-    );
-    assert!(!scratch.path("out").exists());
 }

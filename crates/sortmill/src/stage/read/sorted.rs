@@ -23,10 +23,10 @@ mod cut;
 use std::collections::{BTreeSet, VecDeque};
 
 use sortmill_io::frame::Header;
-use sortmill_io::sync::Arc;
+use sortmill_io::sync::{Arc, Mutex};
 use sortmill_io::{Access, Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
-use super::{DOING, ReadTotals, Source};
+use super::{DOING, Kept, ReadTotals, Source};
 use crate::block::disk_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
@@ -61,6 +61,27 @@ pub struct SortedReader<'a> {
     pub stop: &'a Stop,
     /// The fingerprint's.
     pub key: u64,
+    /// The first lines of inputs.
+    pub headings: &'a Headings<'a>,
+}
+
+/// The first lines of inputs, which are no records.
+pub struct Headings<'a> {
+    /// How many there are of each.
+    pub lines: u64,
+    /// All inputs: which of them comes first.
+    pub sources: &'a [Source],
+    /// Those of the first one that has any, once every row has been begun.
+    pub kept: Mutex<Kept>,
+}
+
+impl Headings<'_> {
+    /// The number of the input that `source` is.
+    fn input(&self, source: &Source) -> usize {
+        let mut sources = self.sources.iter();
+        let position = sources.position(|one| std::ptr::eq(one, source));
+        position.expect("it is one of the inputs")
+    }
 }
 
 /// Where a row comes from.
@@ -91,6 +112,7 @@ impl RowsRead {
         self.totals.unpacked_bytes += other.totals.unpacked_bytes;
         self.totals.record_bytes += other.totals.record_bytes;
         self.totals.added_bytes += other.totals.added_bytes;
+        self.totals.header_bytes += other.totals.header_bytes;
         self.fingerprint.merge(&other.fingerprint);
         self.run_bytes += other.run_bytes;
     }
@@ -280,12 +302,13 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// The key with which what has been read or is being read will end. `None` before the first read: nothing comes
-    /// out before every row has been begun, and there is a buffer for each.
+    /// The key with which what has been read or is being read will end. `None` before the first record: nothing comes
+    /// out before every row has been begun, and there is a buffer for each. One that held no more than first lines, which
+    /// are no records, goes to its row again: were it another's, the merge would wait for this row and nobody give one back.
     fn forecast(&self) -> Option<Forecast> {
         match self.span {
             Some((first, last)) => Some(go_on(first, last, self.in_flight as u64)),
-            None if self.read_count == 0 => None,
+            None if self.begun.is_empty() => None,
             None => Some([u64::MAX; 4]),
         }
     }
