@@ -31,8 +31,10 @@ files first. Takes the options of GNU sort; options may follow files, and GNU's 
 const FILES: &str =
     "Files to merge, each in order; pipes and devices too. `-` or none is standard input";
 
+const THREADS: &str = "Threads that compress the output. Default: one per core";
+
 /// Options of `sort` that mean nothing here. They are refused where they are given.
-const OF_SORTING: [&str; 21] = [
+const OF_SORTING: [&str; 20] = [
     "parts",
     "part_size",
     "part_count",
@@ -42,7 +44,6 @@ const OF_SORTING: [&str; 21] = [
     "temp_apart",
     "compress_temp",
     "on",
-    "threads",
     "skip_bad",
     "until",
     "check",
@@ -61,7 +62,8 @@ impl Args for Merge {
         let mut table = Sort::augment_args(command)
             .about(ABOUT)
             .long_about(LONG_ABOUT)
-            .mut_arg("files", |files| files.help(FILES));
+            .mut_arg("files", |files| files.help(FILES))
+            .mut_arg("threads", |threads| threads.help(THREADS));
         for name in OF_SORTING {
             table = table.mut_arg(name, |arg| arg.hide(true));
         }

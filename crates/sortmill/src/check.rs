@@ -373,7 +373,7 @@ impl Walk<'_> {
                 longs: &mut *longs,
             };
             match read(reader, meter) {
-                Ok(totals) => lock(&work.row).header = totals.header,
+                Ok(totals) => lock(&work.row).header = totals.header.bytes,
                 Err(error) => stop.fail((self.told)(error)),
             }
             guard.disarm();

@@ -1,5 +1,8 @@
 //! How sizes, times, rates and counts are shown, everywhere.
 
+/// Behind what is wrong at an offset of an input that was compressed.
+pub const OF_UNPACKED: &str = " (the offset is that in the decompressed bytes)";
+
 /// `1536` as `1.5 KiB`.
 #[must_use]
 pub fn bytes(count: u64) -> String {

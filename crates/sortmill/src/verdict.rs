@@ -180,10 +180,10 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
         }
         "merge" => {
             let shape = follow::Shape {
-                source: &[Stage::Read, Stage::Cut],
+                source: &[Stage::Read, Stage::Decompress, Stage::Cut],
                 workers: &[Stage::Merge],
                 meanwhile: &[],
-                drain: &[Stage::Write],
+                drain: &[Stage::Write, Stage::Compress],
                 from: &ends.input,
                 to: &ends.output,
                 core_count: ends.core_count,

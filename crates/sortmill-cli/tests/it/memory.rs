@@ -448,7 +448,7 @@ fn paretos_pairs_in_little_memory() {
 }
 
 /// Many sorted files, some of whose lines are as long as the plan allows, and one as a stream: at once, and by way of
-/// runs where memory is short.
+/// runs where memory is short; as they are, and compressed, each with a codec of its own.
 #[test]
 fn sorted_files_are_merged_within_the_limit() {
     let scratch = Scratch::new("memory-merge");
@@ -477,13 +477,30 @@ fn sorted_files_are_merged_within_the_limit() {
         .args(["-c", &format!("LC_ALL=C sort -m {here}/in* | sha256sum")])
         .output()
         .unwrap();
-    for (limit, runs) in [(30 * MIB, true), (256 * MIB, false)] {
+    for (limit, end, runs) in [
+        (30 * MIB, "", true),
+        (256 * MIB, "", false),
+        (60 * MIB, ".zst", true),
+        (600 * MIB, ".zst", false),
+    ] {
+        if end == ".zst" && !scratch.path("in0.zst").exists() {
+            for number in 0..count {
+                let name = format!("in{number}");
+                let packed = packed(
+                    Codec::Zstd,
+                    &std::fs::read(scratch.path(&name)).unwrap(),
+                    4 << 20,
+                );
+                std::fs::write(scratch.path(&format!("{name}.zst")), packed).unwrap();
+                std::fs::remove_file(scratch.path(&name)).unwrap();
+            }
+        }
         let allowed = limit + limit / 20 + 64 * MIB;
         let group = Group::new(&format!("merge-{limit}"), allowed);
         let enter = group.as_ref().map_or_else(|_| String::new(), Group::enter);
         let line = format!(
             "{enter}exec {} merge --memory {limit} -T {here} -o {here}/out --verify --report {here}/report \
-             {here}/in[1-9]* - < <(cat {here}/in0)",
+             {here}/in[1-9]*{end} - < <(cat {here}/in0{end})",
             program().display()
         );
         let output = Command::new("bash").args(["-c", &line]).output().unwrap();

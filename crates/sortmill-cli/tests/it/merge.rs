@@ -1,5 +1,8 @@
 //! `sortmill merge`, as its users meet it: against `sort -m` of coreutils.
 
+mod header;
+mod packed;
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::process::Command;

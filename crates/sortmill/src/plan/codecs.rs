@@ -51,6 +51,8 @@ pub struct PackedInputs {
     pub guessed_bytes: Option<u64>,
     /// Bytes of all inputs as they lie there.
     pub stored_bytes: Option<u64>,
+    /// What each input may become, a guess, of those that are compressed. Nothing at all where none is.
+    pub guesses: Vec<Option<u64>>,
 }
 
 /// The most that is read of a compressed input at once: beyond, nothing is gained.
@@ -59,6 +61,8 @@ const READ_BYTES_MIN: u64 = 4 << 10;
 /// What a member may want that says so too late to be planned for: twice what the usual levels of zstd and xz want,
 /// where memory allows it.
 const GROWN_BYTES_MAX: u64 = 16 << 20;
+/// Of files that are merged, each of which has a codec, what each may want at least: a window of 1 MiB.
+const GROWN_BYTES_MIN: u64 = (512 << 10) + (1 << 20);
 /// The output is compressed in frames of so many bytes: what lies side by side in sorted data is alike, so longer ones
 /// hardly gain.
 const FRAME_BYTES: usize = 1 << 20;
@@ -80,11 +84,7 @@ impl Decoders {
         if packed.count == 0 && !of_streams && job.compress.is_none() {
             return Some(None);
         }
-        // The output is read again by one.
-        let own = job.compress.map_or(0, |compress| match compress.codec {
-            Codec::Bzip2 => 5 << 20,
-            _ => (512 << 10) + 4 * frame_bytes(job) as u64,
-        });
+        let own = own_bytes(job);
         let limit = budget.limit_bytes;
         let most = worker_count.min((chunk_count - 1) / 2).max(1);
         let plan = |count: usize| {
@@ -110,11 +110,64 @@ impl Decoders {
         Some(Some(decoders))
     }
 
-    /// What all of them take.
-    fn bytes(&self) -> u64 {
-        let each = (2 * self.read_bytes as u64).saturating_add(self.memory_bytes);
-        each.saturating_mul(self.count as u64)
+    /// Those of a job that merges `packed_count` compressed inputs and `stream_count` streams, each of which has one of its
+    /// own: what each of them may take, if all go at once. `None` of one that will meet no compressed bytes.
+    pub(super) fn of_rows(
+        job: &Job,
+        inputs: &Inputs,
+        (packed_count, stream_count): (u64, u64),
+        limit: u64,
+    ) -> Option<Self> {
+        let packed = &inputs.packed;
+        let of_streams = job.decompress && stream_count > 0;
+        if packed_count == 0 && !of_streams && job.compress.is_none() {
+            return None;
+        }
+        let count = match of_streams {
+            true => packed_count + stream_count,
+            false => packed_count,
+        };
+        let count = count.max(1);
+        let read_bytes = (limit / 256 / count).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
+        let grown = match packed.may_grow || of_streams {
+            true => (limit / 6 / count).min(GROWN_BYTES_MAX),
+            false => 0,
+        };
+        // Rather fewer at once than one that ends the job because its second member is longer than its first.
+        let least = match packed.may_grow {
+            true => GROWN_BYTES_MIN.min(limit / 8),
+            false => 0,
+        };
+        Some(Self {
+            count: count as usize,
+            read_bytes: sortmill_io::align_down(read_bytes) as usize,
+            memory_bytes: packed
+                .memory_bytes
+                .max(own_bytes(job))
+                .max(grown)
+                .max(least),
+            of_streams,
+            ahead_count: 0,
+        })
     }
+
+    /// What each of them takes.
+    pub(super) fn each_bytes(&self) -> u64 {
+        (2 * self.read_bytes as u64).saturating_add(self.memory_bytes)
+    }
+
+    /// What all of them take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.each_bytes().saturating_mul(self.count as u64)
+    }
+}
+
+/// What one takes that reads the output again.
+fn own_bytes(job: &Job) -> u64 {
+    job.compress.map_or(0, |compress| match compress.codec {
+        Codec::Bzip2 => 5 << 20,
+        _ => (512 << 10) + 4 * frame_bytes(job) as u64,
+    })
 }
 
 impl Encoders {

@@ -5,12 +5,15 @@
 //! allows, because each read of a row is a seek away from that of another. Where even small ones are not enough,
 //! neighbouring rows are merged into runs first: the smallest, and no more of them than it takes, so that as few
 //! bytes as possible are written and read once more.
+//!
+//! A stream and a compressed input have buffers of their own, and a codec, which may take far more than those. How many rows
+//! may be merged at once is reckoned as if as many of them as there are were such, so any neighbours will do.
 
 use serde::{Deserialize, Serialize};
 use sortmill_io::os::Machine;
 use sortmill_io::{ALIGN_BYTES, align_up};
 
-use super::{Budget, ChunkBuffers, Doubt, Inputs, Plan, in_flight_bytes};
+use super::{Budget, ChunkBuffers, Decoders, Doubt, Encoders, Inputs, Plan, in_flight_bytes};
 use crate::chunks::Extent;
 use crate::disk::Figures;
 use crate::job::Job;
@@ -54,7 +57,9 @@ const READ_BYTES_LEAST: usize = 64 << 10;
 /// Up to this many files are open all the time, of more these at once.
 const OPEN_MAX: u64 = crate::stage::read::OPEN_MAX as u64;
 const OPEN_AT_ONCE: u64 = 24;
-/// Buffers of a stream: one that is merged, one that is filled.
+/// Each of them is decompressed by a thread of its own, whose stack nobody counts.
+const UNPACKED_AT_ONCE_MAX: u64 = 256;
+/// Buffers of a stream, or a compressed input: one that is merged, one that is filled.
 pub const STREAM_BUFFERS: usize = 2;
 /// Buffers of the run that is written: a block, what is put into it, and one beside.
 pub const RUN_BUFFERS: usize = 3;
@@ -84,17 +89,24 @@ pub fn within(
             WHOLE_COUNT as u64 * align_up(u64::from(bytes)),
         )?;
     }
-    let sizes = row_sizes(&inputs.extents);
-    let rows = Rows::choose(job, &sizes, budget.left_bytes())?;
+    let encoders = Encoders::new(job, chunks.worker_count, &mut budget)?;
+    let planned = planned_rows(inputs);
+    let rows = Rows::choose(job, inputs, limit, budget.left_bytes())?;
     let at_once = rows.fan_in;
+    let decoders = rows.decoders();
+    if let Some(decoders) = &decoders {
+        // Reads of compressed inputs, and the window and tables of a codec for each.
+        budget.hold("decompressing", decoders.bytes())?;
+    }
     // The beginning of a record that goes on in the next buffer of its row.
     budget.hold("beginnings of records", at_once * rows.headroom)?;
-    if rows.streams > 0 {
-        // A stream is read by a thread of its own, which waits for nobody else's memory.
-        let count = rows.streams.min(at_once) * STREAM_BUFFERS as u64;
+    if rows.alone() > 0 {
+        // A stream is read by a thread of its own, which waits for nobody else's memory, and so is a compressed input.
+        let count = rows.alone().min(at_once) * STREAM_BUFFERS as u64;
         budget.hold("buffers of streams", count * rows.buffer())?;
     }
-    let (steps, passes, temp_bytes) = steps(&sizes, at_once as usize);
+    let row_count = planned.len();
+    let (steps, passes, temp_bytes) = steps(planned, at_once as usize);
     if !steps.is_empty() {
         budget.hold(
             "the run that is written",
@@ -118,8 +130,8 @@ pub fn within(
     let both_ways = |bytes: Option<u64>| Some(2 * bytes?);
     Some(Plan {
         input_bytes: inputs.bytes(),
-        guessed_bytes: None,
-        stored_bytes: None,
+        guessed_bytes: inputs.packed.guessed_bytes,
+        stored_bytes: inputs.packed.stored_bytes,
         worker_count: chunks.worker_count,
         chunk_bytes: chunks.chunk_bytes,
         headroom_bytes: chunks.headroom_bytes,
@@ -163,15 +175,15 @@ pub fn within(
         nodes: None,
         looks_for_order: false,
         merging: Some(Merging {
-            row_count: sizes.len(),
+            row_count,
             fan_in: at_once as usize,
             read_bytes: rows.read as usize,
             headroom_bytes: rows.headroom as usize,
             read_depth: rows.depth(),
             steps,
         }),
-        decoders: None,
-        encoders: None,
+        decoders,
+        encoders,
         temp_packing: None,
         equal_keys_meet: false,
         equal_heads_meet: None,
@@ -186,20 +198,26 @@ pub fn within(
     })
 }
 
-/// Bytes of each row, `None` of a stream.
-fn row_sizes(extents: &[Extent]) -> Vec<Option<u64>> {
-    let rows = extents.iter().filter(|extent| **extent != Extent::File(0));
-    let sizes = rows.map(|extent| match extent {
-        Extent::File(bytes) => Some(*bytes),
-        Extent::Stream => None,
+/// The rows: inputs that are not empty, with what is known of their sizes.
+fn planned_rows(inputs: &Inputs) -> Vec<Planned> {
+    let guess = |input: usize| inputs.packed.guesses.get(input).copied().flatten();
+    let rows = inputs.extents.iter().enumerate();
+    let rows = rows.filter(|(_, extent)| **extent != Extent::File(0));
+    let planned = rows.map(|(input, extent)| match extent {
+        Extent::File(bytes) => Planned::new(Some(*bytes), true),
+        Extent::Stream => Planned::new(guess(input), false),
     });
-    sizes.collect()
+    planned.collect()
 }
 
 /// How large buffers are, and how many rows have one at once.
 struct Rows {
     files: u64,
     streams: u64,
+    /// Compressed inputs.
+    packed: u64,
+    /// Who decompresses them, and streams that are compressed, if all went at once.
+    unpacking: Option<Decoders>,
     fan_in: u64,
     read: u64,
     headroom: u64,
@@ -209,8 +227,38 @@ struct Rows {
 }
 
 impl Rows {
-    fn choose(job: &Job, sizes: &[Option<u64>], left: u64) -> Option<Self> {
-        let sized = |read| Self::sized(job, sizes, left, read);
+    /// `left` bytes are left of `limit`.
+    fn choose(job: &Job, inputs: &Inputs, limit: u64, left: u64) -> Option<Self> {
+        let extents = inputs.extents.iter();
+        let files = extents.filter(|extent| matches!(extent, Extent::File(1..)));
+        let streams = inputs
+            .extents
+            .iter()
+            .filter(|&&extent| extent == Extent::Stream);
+        let packed = inputs.packed.count as u64;
+        let streams = (streams.count() as u64).saturating_sub(packed);
+        let mut rows = Self {
+            files: files.count() as u64,
+            streams,
+            packed,
+            unpacking: Decoders::of_rows(job, inputs, (packed, streams), limit),
+            fan_in: 0,
+            read: 0,
+            headroom: 0,
+            extra: 0,
+            in_flight: in_flight_bytes(job),
+        };
+        rows.fit(job, left).or_else(|| {
+            // Where memory is that short, streams are rather merged than decompressed.
+            let unpacking = rows.unpacking.as_mut()?;
+            unpacking.memory_bytes = inputs.packed.memory_bytes;
+            rows.fit(job, left)
+        })
+    }
+
+    /// The same with the largest reads that leave memory for many rows at once.
+    fn fit(&self, job: &Job, left: u64) -> Option<Self> {
+        let sized = |read| self.sized(job, left, read);
         if let Some(read) = job.tuning.chunk_bytes {
             return sized(read);
         }
@@ -218,10 +266,9 @@ impl Rows {
             std::iter::successors(Some(from), |read| Some(read / 2))
                 .take_while(move |&read| read >= to)
         };
-        let is_enough = |rows: &Self| rows.fan_in >= rows.files + rows.streams;
         let one_pass = halves(READ_BYTES_MAX, READ_BYTES_MIN)
             .filter_map(sized)
-            .find(is_enough);
+            .find(|rows| rows.fan_in >= rows.count());
         if one_pass.is_some() {
             return one_pass;
         }
@@ -233,36 +280,59 @@ impl Rows {
     }
 
     /// With reads of `read` bytes; `None` if not even two rows would have memory.
-    fn sized(job: &Job, sizes: &[Option<u64>], left: u64, read: usize) -> Option<Self> {
+    fn sized(&self, job: &Job, left: u64, read: usize) -> Option<Self> {
         let record = match job.format {
             Format::Fixed(bytes) => u64::from(bytes),
             Format::Lines | Format::Quoted(_) | Format::Kv => 0,
         };
-        let streams = sizes.iter().filter(|size| size.is_none()).count() as u64;
-        let files = sizes.len() as u64 - streams;
-        let in_flight = in_flight_bytes(job);
         let mut rows = Self {
-            files,
-            streams,
-            fan_in: files + streams,
+            unpacking: self.unpacking.clone(),
+            fan_in: self.count(),
             read: read as u64,
             headroom: align_up((read as u64 / 4).max(record)),
-            extra: 0,
-            in_flight,
+            ..*self
         };
-        rows.extra = ((2 * in_flight).min(left / 4) / rows.buffer()).max(2);
-        let buffers = files + STREAM_BUFFERS as u64 * streams + rows.extra;
-        if buffers * rows.buffer() + (files + streams) * rows.headroom <= left {
+        rows.extra = ((2 * rows.in_flight).min(left / 4) / rows.buffer()).max(2);
+        let buffers = rows.files + STREAM_BUFFERS as u64 * rows.alone() + rows.extra;
+        let codecs = rows.decoders().map_or(0, |decoders| decoders.bytes());
+        let plain = buffers * rows.buffer() + rows.count() * rows.headroom;
+        if rows.packed <= UNPACKED_AT_ONCE_MAX && plain.saturating_add(codecs) <= left {
             return Some(rows);
         }
         let beside = (rows.extra + RUN_BUFFERS as u64) * rows.buffer();
+        let left = left.checked_sub(beside)?;
         // A step may be of streams, and another one of runs.
-        let each = match streams {
-            0 => 1,
-            _ => 1 + STREAM_BUFFERS as u64,
+        let plain = rows.buffer() + rows.headroom;
+        let codec = rows.unpacking.as_ref().map_or(0, Decoders::each_bytes);
+        let own = (STREAM_BUFFERS as u64 * rows.buffer()).saturating_add(codec);
+        let beside_all = left.checked_sub(own.saturating_mul(rows.alone()));
+        rows.fan_in = match beside_all.map(|left| left / plain) {
+            Some(count) if count >= rows.alone() => count,
+            _ => left / plain.saturating_add(own),
         };
-        rows.fan_in = left.checked_sub(beside)? / (each * rows.buffer() + rows.headroom);
+        if rows.packed > 0 {
+            rows.fan_in = rows.fan_in.min(UNPACKED_AT_ONCE_MAX);
+        }
         (rows.fan_in >= 2).then_some(rows)
+    }
+
+    fn count(&self) -> u64 {
+        self.files + self.alone()
+    }
+
+    /// Rows that are read by threads of their own.
+    fn alone(&self) -> u64 {
+        self.streams + self.packed
+    }
+
+    /// Who decompresses, of those rows that are merged at once.
+    fn decoders(&self) -> Option<Decoders> {
+        let all = self.unpacking.as_ref()?;
+        let count = all.count.min(self.fan_in.max(1) as usize);
+        Some(Decoders {
+            count,
+            ..all.clone()
+        })
     }
 
     /// Bytes of a buffer: what is read, the room in front of it, and room for the newline that an input may lack.
@@ -282,15 +352,9 @@ impl Rows {
 
 /// Which rows become runs, one step after the other, until `fan_in` are left; how often a record is read at most; and
 /// how many bytes of records runs have together, if that is known.
-fn steps(sizes: &[Option<u64>], fan_in: usize) -> (Vec<Step>, u32, Option<u64>) {
-    let rows = sizes.iter().map(|size| Planned {
-        // A stream is rather not read twice.
-        bytes: u128::from(size.unwrap_or(u64::MAX)),
-        is_known: size.is_some(),
-        runs: 0,
-    });
+fn steps(rows: Vec<Planned>, fan_in: usize) -> (Vec<Step>, u32, Option<u64>) {
     let mut merge = Steps {
-        rows: rows.collect(),
+        rows,
         steps: Vec::new(),
         run_bytes: Some(0),
     };
@@ -312,6 +376,18 @@ struct Planned {
     is_known: bool,
     /// How many runs its records have been in.
     runs: u32,
+}
+
+impl Planned {
+    /// A row of so many bytes, or perhaps so many.
+    fn new(bytes: Option<u64>, is_known: bool) -> Self {
+        Self {
+            // A stream is rather not read twice.
+            bytes: u128::from(bytes.unwrap_or(u64::MAX)),
+            is_known,
+            runs: 0,
+        }
+    }
 }
 
 struct Steps {
@@ -385,6 +461,15 @@ mod tests {
         Plan::new(&job, &inputs, &machine).ok()
     }
 
+    /// Steps for files and streams.
+    fn steps(sizes: &[Option<u64>], fan_in: usize) -> (Vec<Step>, u32, Option<u64>) {
+        let rows = sizes
+            .iter()
+            .map(|size| Planned::new(*size, size.is_some()))
+            .collect();
+        super::steps(rows, fan_in)
+    }
+
     #[test]
     fn memory_is_kept_and_every_row_has_a_buffer() {
         for memory in [26, 32, 50, 64, 100, 256, 1024, 20_000].map(|mib| mib * MIB) {
@@ -420,6 +505,63 @@ mod tests {
         }
     }
 
+    /// However many codecs there are and whatever each of them wants.
+    #[test]
+    fn memory_is_kept_with_codecs_and_as_many_as_there_is_memory_for_go_at_once() {
+        let machine = Machine {
+            cores: 2,
+            memory_bytes_available: 1 << 40,
+            memory_bytes_total: 1 << 40,
+        };
+        for memory in [26, 40, 64, 256, 1024, 20_000].map(|mib| mib * MIB) {
+            for (packed, files, streams) in [
+                (1, 0, 0),
+                (2, 0, 0),
+                (10, 5, 0),
+                (100, 0, 3),
+                (1000, 10, 1),
+                (1, 200, 0),
+                (0, 3, 20),
+            ] {
+                for codec_bytes in [512 << 10, 3 << 20, 129 << 20] {
+                    let mut job = Job::new(vec![Input::Stdin], Output::Stdout, Format::Lines);
+                    job.merge = Some(Disorder::Refused);
+                    job.memory_bytes = Some(memory);
+                    job.decompress = true;
+                    let mut extents = vec![Extent::Stream; packed + streams];
+                    extents.extend(vec![Extent::File(50_000_000); files]);
+                    let mut inputs = Inputs {
+                        extents,
+                        ..Inputs::default()
+                    };
+                    inputs.packed.count = packed;
+                    if packed > 0 {
+                        inputs.packed.memory_bytes = codec_bytes;
+                        inputs.packed.may_grow = true;
+                    }
+                    let Ok(plan) = Plan::new(&job, &inputs, &machine) else {
+                        assert!(
+                            memory < 40 * MIB + 2 * inputs.packed.memory_bytes,
+                            "{memory}"
+                        );
+                        continue;
+                    };
+                    let held: u64 = plan.budget.holders.iter().map(|holder| holder.bytes).sum();
+                    assert!(held <= memory, "{held} of {memory}");
+                    let merging = plan.merging.as_ref().unwrap();
+                    let all = packed + files + streams;
+                    assert_eq!(merging.steps.is_empty(), merging.fan_in >= all);
+                    let decoders = plan.decoders.as_ref().unwrap();
+                    assert_eq!(decoders.count, (packed + streams).min(merging.fan_in));
+                    assert!(decoders.memory_bytes >= inputs.packed.memory_bytes);
+                    assert!(packed == 0 || merging.fan_in <= 256);
+                    let is_plenty = memory >= 1024 * MIB && all < 256 && codec_bytes < 4 << 20;
+                    assert!(!is_plenty || plan.passes == 1, "{memory} {packed} {plan:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_hundred_files_in_a_gigabyte_are_read_in_large_pieces() {
         let plan = plan(Format::Lines, 1 << 30, vec![Extent::File(50_000_000); 100]).unwrap();
@@ -439,29 +581,29 @@ mod tests {
         for (count, fan_in) in [(100, 25), (300, 24), (26, 25), (625, 25), (40, 7), (9, 3)] {
             let sizes: Vec<Option<u64>> = (0..count).map(&mut size).collect();
             let all: u64 = sizes.iter().flatten().sum();
-            let (steps, passes, bytes) = super::steps(&sizes, fan_in);
+            let (made, passes, bytes) = steps(&sizes, fan_in);
             assert_eq!(passes, 2, "{count} {fan_in}");
             assert!(bytes.unwrap() <= all, "{count} {fan_in}");
-            let merged_away: usize = steps.iter().map(|step| step.count - 1).sum();
+            let merged_away: usize = made.iter().map(|step| step.count - 1).sum();
             assert_eq!(count - merged_away, fan_in);
         }
-        let (_, passes, _) = super::steps(&[Some(1); 626], 25);
+        let (_, passes, _) = steps(&[Some(1); 626], 25);
         assert_eq!(passes, 3);
     }
 
     #[test]
     fn runs_are_made_of_the_smallest_neighbours() {
-        let (steps, passes, bytes) = steps(&[9, 1, 2, 3, 9, 9].map(Some), 4);
-        assert_eq!(steps, [Step { first: 1, count: 3 }]);
+        let (made, passes, bytes) = steps(&[9, 1, 2, 3, 9, 9].map(Some), 4);
+        assert_eq!(made, [Step { first: 1, count: 3 }]);
         assert_eq!((passes, bytes), (2, Some(6)));
-        let (steps, passes, bytes) = super::steps(&[Some(5), None, Some(5), Some(7)], 3);
-        assert_eq!(steps, [Step { first: 2, count: 2 }]);
+        let (made, passes, bytes) = steps(&[Some(5), None, Some(5), Some(7)], 3);
+        assert_eq!(made, [Step { first: 2, count: 2 }]);
         assert_eq!((passes, bytes), (2, Some(12)));
-        let (steps, passes, bytes) = super::steps(&[None; 5], 2);
-        assert_eq!(steps.len(), 3);
+        let (made, passes, bytes) = steps(&[None; 5], 2);
+        assert_eq!(made.len(), 3);
         assert!(passes >= 3);
         assert_eq!(bytes, None);
-        assert_eq!(super::steps(&[Some(1); 7], 7), (Vec::new(), 1, Some(0)));
+        assert_eq!(steps(&[Some(1); 7], 7), (Vec::new(), 1, Some(0)));
     }
 
     #[test]

@@ -240,4 +240,5 @@ fn merging_lines(plan: &Plan, merging: &Merging, out: &mut String) {
         text::bytes(plan.record_bytes_max as u64)
     );
     let _ = writeln!(out, "threads          1 to compute, 1 to read and cut");
+    *out += &packing::plan_lines(plan);
 }

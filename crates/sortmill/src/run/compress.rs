@@ -149,15 +149,15 @@ impl Frames {
         Ok(Some(frames))
     }
 
-    /// What a sink of units fills instead of the writer's buffers.
-    pub fn output<'a>(&'a self, behind: &Output<'a>) -> Output<'a> {
+    /// What a sink of units, or of a merge, fills instead of the writer's buffers, as `stage`.
+    pub fn output<'a>(&'a self, behind: &Output<'a>, stage: Stage) -> Output<'a> {
         Output {
             pool: &self.pool,
             blocks: &self.queue,
             seams: behind.seams,
             total: None,
             ends_exactly: true,
-            stage: Stage::Reduce,
+            stage,
             stop: behind.stop,
         }
     }

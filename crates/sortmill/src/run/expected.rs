@@ -52,7 +52,8 @@ pub fn before(
         let with_runs = |bytes: Option<u64>| Some(bytes? + plan.temp_bytes?);
         let output_bytes = plan.input_bytes.filter(|_| job.keeps_records());
         let written = with_runs(output_bytes.map(align_up));
-        progress.expect(Phase::Merge, with_runs(plan.input_bytes), written);
+        let input = plan.input_bytes.or(plan.stored_bytes);
+        progress.expect(Phase::Merge, with_runs(input), written);
         if plan.verify {
             progress.expect(Phase::Verify, plan.input_bytes, Some(0));
         }

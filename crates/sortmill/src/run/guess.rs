@@ -119,14 +119,17 @@ pub fn packed_inputs(os: &dyn Os, sources: &[Source]) -> Result<PackedInputs> {
     let all_are_files = sources
         .iter()
         .all(|source| source.meta.kind == Kind::Regular);
-    let guessed = bytes_of(false).saturating_add((bytes_of(true) as f64 * ratio) as u64);
+    let guessed = |stored: u64| ((stored as f64 * ratio) as u64).min(GUESS_BYTES_MAX);
+    let guess = |source: &Source| source.codec.map(|_| guessed(source.meta.bytes));
+    let all = bytes_of(false).saturating_add(guessed(bytes_of(true)));
     let sniffed = || packed.iter().filter_map(|source| source.codec);
     Ok(PackedInputs {
         count: packed.len(),
         memory_bytes: sniffed().map(|one| one.memory_bytes).max().unwrap_or(0),
         may_grow: sniffed().any(|one| one.may_grow),
-        guessed_bytes: all_are_files.then_some(guessed.min(GUESS_BYTES_MAX)),
+        guessed_bytes: all_are_files.then_some(all.min(GUESS_BYTES_MAX)),
         stored_bytes: all_are_files.then(|| bytes_of(false) + bytes_of(true)),
+        guesses: sources.iter().map(guess).collect(),
     })
 }
 

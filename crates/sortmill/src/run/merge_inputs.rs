@@ -4,11 +4,13 @@
 //!              pieces                       blocks
 //!  [read]    ==========>  [merge]         ==========>  [write]
 //!  [stream-n]  a queue     tree of losers               ring of 8 writes
-//!   forecast,  a row         |                            |
+//!  [decompress-n] a row      |                            |
+//!   forecast,                |       [compress-n] between both, where that is asked for
 //!   cut <------ input pool --+           chunk pool <-----+
 //! ```
 //!
-//! One thread reads all files, and one each stream; they cut what they read into whole records and sum these up. One
+//! One thread reads all files, and one each stream; compressed files are read by one, too, and decompressed by a thread
+//! each. All cut what they read into whole records and sum these up. One
 //! merges: it looks at each record against the one before it in its row, which proves the row's order, and sums up
 //! what comes out. More rows than memory has buffers for are merged into runs first, neighbours so that ties keep
 //! their order, the smallest so that few bytes go to disk twice; a run then stands in their place.
@@ -16,9 +18,12 @@
 use std::path::Path;
 
 use sortmill_io::Pool;
+use sortmill_io::codec::Codec;
+use sortmill_io::os::Kind;
 use sortmill_io::sync::atomic::AtomicU32;
-use sortmill_io::sync::{Arc, ScopedJoinHandle, scope, spawn};
+use sortmill_io::sync::{Arc, Mutex, ScopedJoinHandle, lock, scope, spawn};
 
+use super::compress::{Frames, Packed, PackedBytes};
 use super::distribute::{Distributed, guarded, join};
 use super::proof::compare_bytes;
 use super::sorting::Sorted;
@@ -34,29 +39,27 @@ use crate::metrics::{Finished, Meter, Metrics, Stage};
 use crate::order::{Format, Order};
 use crate::partitions::Counts;
 use crate::plan::{Merging, Plan, RUN_BUFFERS};
-use crate::queue::Queue;
+use crate::queue::{Queue, Stop};
 use crate::report::Merged;
 use crate::rows::{RowQueues, Run};
 use crate::stage::merge::{Device, Follows, Late, RowMerge, RunWriter, merge_rows};
-use crate::stage::read::{RowOrigin, RowsRead, SortedReader, Source, read_rows, read_stream_row};
+use crate::stage::read::{
+    Fetches, Headings, RowOrigin, RowsRead, SortedReader, Source, fetch, read_packed_row,
+    read_rows, read_stream_row,
+};
 use crate::stage::reduce::Stream;
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
+use crate::text;
 
 /// Sees to it that a job that merges asks for nothing else.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] for what does not go with merging, a compressed input, and a stream that is named twice.
+/// [`ErrorKind::Usage`] for what does not go with merging, and a stream that is named twice.
 pub fn check(job: &Job, sources: &[Source]) -> Result<()> {
     check_asked(job)?;
-    if let Some(source) = sources.iter().find(|source| source.codec.is_some()) {
-        let cause = "it is compressed, and only what was sorted and is as it was is merged";
-        return Err(Error::new(ErrorKind::Usage, DOING, cause)
-            .at(&source.file.path)
-            .hint("Decompress it on the way, as in `sortmill merge <(zcat a.gz) <(zcat b.gz)`, or sort the inputs."));
-    }
     for (number, source) in sources.iter().enumerate() {
         let is_same = |other: &Source| other.meta.identity == source.meta.identity;
-        if source.extent() == Extent::Stream && sources[..number].iter().any(is_same) {
+        if source.meta.kind == Kind::Stream && sources[..number].iter().any(is_same) {
             let cause = "a stream can be merged once: two readers would take parts of its records from each other";
             return Err(Error::new(ErrorKind::Usage, DOING, cause).at(&source.file.path));
         }
@@ -81,10 +84,6 @@ fn check_asked(job: &Job) -> Result<()> {
         "it leaves no record out"
     } else if job.compress_temp != CompressTemp::None {
         "its temporary runs are written as they are"
-    } else if job.compress.is_some() {
-        "its output is not compressed yet; pipe it into the program that does that"
-    } else if job.header_lines > 0 {
-        "it does not know of header lines yet"
     } else if job.boundaries != Boundaries::Sample {
         "it has no partitions, and so no boundaries"
     } else if job
@@ -104,6 +103,8 @@ fn check_asked(job: &Job) -> Result<()> {
 /// A row that is to be merged.
 enum Row<'a> {
     File(&'a Source),
+    /// A compressed file.
+    Packed(&'a Source, Codec),
     Stream(&'a Source),
     Run(Run),
 }
@@ -121,6 +122,11 @@ pub fn merge_inputs(
     let _begun = shared.begun("merge");
     let merging = shared.plan.merging.as_ref().expect("the plan of a merge");
     let target = target.expect("a merge writes");
+    let headings = Headings {
+        lines: shared.job.header_lines,
+        sources,
+        kept: Mutex::default(),
+    };
     let mut rows: Vec<Row<'_>> = sources.iter().filter_map(row_of).collect();
     let mut done = Done::default();
     let run_count = AtomicU32::new(0);
@@ -128,10 +134,10 @@ pub fn merge_inputs(
         let some = rows
             .splice(step.first..step.first + step.count, [])
             .collect();
-        let run = make_run(shared, some, &run_count, &mut done)?;
+        let run = make_run(shared, (&headings, some), &run_count, &mut done)?;
         rows.insert(step.first, Row::Run(run));
     }
-    let gathered = write_output(shared, rows, target, &mut done)?;
+    let gathered = write_output(shared, (&headings, rows), target, &mut done)?;
     for source in sources {
         source.check_unchanged(shared.os, shared.job.as_of_start)?;
     }
@@ -141,10 +147,11 @@ pub fn merge_inputs(
 }
 
 fn row_of(source: &Source) -> Option<Row<'_>> {
-    match source.extent() {
-        Extent::File(0) => None,
-        Extent::File(_) => Some(Row::File(source)),
-        Extent::Stream => Some(Row::Stream(source)),
+    match (source.extent(), source.codec) {
+        (Extent::File(0), _) => None,
+        (Extent::File(_), _) => Some(Row::File(source)),
+        (Extent::Stream, Some(sniffed)) => Some(Row::Packed(source, sniffed.codec)),
+        (Extent::Stream, None) => Some(Row::Stream(source)),
     }
 }
 
@@ -154,8 +161,12 @@ struct Done {
     read: RowsRead,
     run_written_bytes: u64,
     written_bytes: u64,
+    /// Bytes of the compressed output.
+    packed_bytes: Option<u64>,
     /// Repeats that did not come out.
     dropped: Fingerprint,
+    /// What stands in front of all records.
+    header: Vec<u8>,
     /// Records that came out behind one that belongs behind them.
     breaks: u64,
     metrics: Metrics,
@@ -170,6 +181,8 @@ impl Done {
         sorted.dropped = self.dropped;
         sorted.written = gathered;
         sorted.written_bytes = self.written_bytes;
+        sorted.packed_bytes = self.packed_bytes;
+        sorted.header = self.header;
         sorted.merge_written_bytes = self.run_written_bytes;
         sorted.merge_read_bytes = self.read.run_bytes;
         sorted.metrics = self.metrics;
@@ -211,7 +224,7 @@ impl Done {
 /// Merges some rows into a run.
 fn make_run(
     shared: &Shared<'_>,
-    rows: Vec<Row<'_>>,
+    rows: (&Headings<'_>, Vec<Row<'_>>),
     run_count: &AtomicU32,
     done: &mut Done,
 ) -> Result<Run> {
@@ -267,7 +280,7 @@ fn make_run(
 /// Merges the rows that are left into the output. Answers what came out.
 fn write_output(
     shared: &Shared<'_>,
-    rows: Vec<Row<'_>>,
+    (headings, rows): (&Headings<'_>, Vec<Row<'_>>),
     target: &Target,
     done: &mut Done,
 ) -> Result<Fingerprint> {
@@ -282,23 +295,42 @@ fn write_output(
     let aborted = blocks.clone();
     stop.on_stop(move || aborted.abort());
     let seams = Seams::default();
-    let output = Output {
+    let frames = Frames::new(shared)?;
+    let writes = Output {
         pool: &shared.chunk_pool,
         blocks: &blocks,
         seams: &seams,
         total: None,
         ends_exactly: false,
-        stage: Stage::Merge,
+        stage: match frames {
+            Some(_) => Stage::Compress,
+            None => Stage::Merge,
+        },
         stop,
     };
-    let padded = !matches!(target, Target::Stream(_));
-    let (gathered, put_bytes, dropped, breaks) = pass(
-        shared,
-        rows,
-        Some((target, &blocks)),
-        done,
-        |merge, meter| {
-            let mut sink = Sink::new(&output, 0);
+    let packed = Mutex::new(Packed::default());
+    let to_frames = frames.as_ref().map(|all| all.output(&writes, Stage::Merge));
+    let output = to_frames.as_ref().unwrap_or(&writes);
+    let to = To {
+        target,
+        frames: frames.as_ref(),
+        writes: &writes,
+        packed: &packed,
+    };
+    let padded = to.is_file() && frames.is_none();
+    let from = (headings, rows);
+    let mut header = None;
+    let (gathered, put_bytes, dropped, breaks) =
+        pass(shared, from, Some(&to), done, |merge, meter| {
+            let mut sink = Sink::new(output, 0);
+            // Whole when the first record comes, because by then all rows have been begun.
+            let mut put_header = |sink: &mut Sink<'_>, meter: &mut Meter<'_>| {
+                let kept = std::mem::take(&mut lock(&headings.kept).bytes);
+                sink.put_part(&kept, meter)?;
+                header = Some(kept);
+                Ok(())
+            };
+            let mut has_begun = false;
             let mut proof = Stream::new(&plan.order, plan.head_bytes);
             let mut gathered = Fingerprint::default();
             let mut repeats = Repeats::new(plan, number);
@@ -306,6 +338,9 @@ fn write_output(
             merge_rows(merge, meter, |record, follows, meter| {
                 if repeats.drops(record, follows)? {
                     return Ok(());
+                }
+                if !std::mem::replace(&mut has_begun, true) {
+                    put_header(&mut sink, meter)?;
                 }
                 if follows == Follows::Break {
                     breaks += 1;
@@ -318,6 +353,9 @@ fn write_output(
                     sink.put(record, meter)
                 })
             })?;
+            if !has_begun {
+                put_header(&mut sink, meter)?;
+            }
             let put_bytes = sink.bytes;
             let totals = meter.stage(Stage::Merge);
             totals.bytes_in += gathered.bytes;
@@ -326,12 +364,28 @@ fn write_output(
             totals.records_out += sink.records;
             sink.finish_all(padded, meter)?;
             Ok((gathered, put_bytes, repeats.dropped, breaks))
-        },
-    )?;
-    compare_bytes(gathered.bytes, put_bytes)?;
+        })?;
+    done.header = header.unwrap_or_default();
+    compare_bytes(done.header.len() as u64 + gathered.bytes, put_bytes)?;
     done.dropped.merge(&dropped);
     done.breaks = breaks;
     Ok(gathered)
+}
+
+/// Where what comes out of a merge goes.
+struct To<'a> {
+    target: &'a Target,
+    /// Who compresses it on its way, if that is asked for.
+    frames: Option<&'a Frames>,
+    /// What the writer takes it from.
+    writes: &'a Output<'a>,
+    packed: &'a Mutex<Packed<'a>>,
+}
+
+impl To<'_> {
+    fn is_file(&self) -> bool {
+        !matches!(self.target, Target::Stream(_))
+    }
 }
 
 /// Which records do not come out, where of those with equal keys only the first does.
@@ -376,13 +430,15 @@ impl<'a> Repeats<'a> {
 
 /// What a thread that reads does.
 const READING: [Stage; 2] = [Stage::Read, Stage::Cut];
+/// And one that decompresses what another one reads.
+const UNPACKING: [Stage; 2] = [Stage::Decompress, Stage::Cut];
 
 /// Reads `rows` and merges them as `merge` says, in a thread of its own; with an output, what that one puts into its
-/// queue is written. All threads have ended when it returns.
-fn pass<T: Send>(
+/// queue is compressed, if that is asked for, and written. All threads have ended when it returns.
+fn pass<'t, T: Send>(
     shared: &Shared<'_>,
-    rows: Vec<Row<'_>>,
-    output: Option<(&Target, &Queue<OutBlock>)>,
+    (headings, rows): (&Headings<'_>, Vec<Row<'_>>),
+    output: Option<&'t To<'t>>,
     done: &mut Done,
     merge: impl FnOnce(&RowMerge<'_>, &mut Meter<'_>) -> Result<T> + Send,
 ) -> Result<T> {
@@ -398,29 +454,22 @@ fn pass<T: Send>(
         queues: &queues,
         stop,
         key: shared.number,
+        headings,
     };
-    let (mut files, mut streams, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, row) in rows.into_iter().enumerate() {
-        names.push(match &row {
-            Row::File(source) | Row::Stream(source) => Some(&*source.file.path),
-            Row::Run(_) => None,
-        });
-        match row {
-            Row::File(source) => files.push((number, RowOrigin::File(source))),
-            Row::Run(run) => files.push((number, RowOrigin::Run(run))),
-            Row::Stream(source) => streams.push((number, source)),
-        }
-    }
-    let (read_ends, merge_end, write_end) = scope(|threads| {
+    let rows = Sorts::of(rows);
+    let fetches = rows.fetches(plan, stop)?;
+    let (read_ends, merge_end, packed_end, write_end) = scope(|threads| {
         let mut readers: Vec<ScopedJoinHandle<'_, Option<(RowsRead, Finished)>>> = Vec::new();
-        if !files.is_empty() {
-            readers.push(spawn(threads, "read", || {
+        if !rows.files.is_empty() {
+            let files = rows.files;
+            let reader = &reader;
+            readers.push(spawn(threads, "read", move || {
                 let mut meter = shared.meter("read", &READING, began_ns);
-                let read = guarded(stop, || read_rows(&reader, files, &mut meter));
+                let read = guarded(stop, || read_rows(reader, files, &mut meter));
                 read.map(|read| (read, meter.finish(Stage::Read)))
             }));
         }
-        for (row, source) in streams {
+        for &(row, source) in &rows.streams {
             let (reader, name) = (&reader, format!("stream-{row}"));
             readers.push(spawn(threads, &name.clone(), move || {
                 let mut meter = shared.meter(&name, &READING, began_ns);
@@ -428,9 +477,30 @@ fn pass<T: Send>(
                 read.map(|read| (read, meter.finish(Stage::Read)))
             }));
         }
+        if let Some(fetches) = &fetches {
+            let packed = &rows.packed;
+            readers.push(spawn(threads, "fetch", move || {
+                let mut meter = shared.meter("fetch", &[Stage::Read], began_ns);
+                let read = guarded(stop, || fetch(os, packed, fetches, stop, &mut meter));
+                read.map(|()| (RowsRead::default(), meter.finish(Stage::Read)))
+            }));
+            for (&(row, source), &codec) in rows.packed.iter().zip(&rows.codecs) {
+                let (reader, name) = (&reader, format!("decompress-{row}"));
+                readers.push(spawn(threads, &name.clone(), move || {
+                    let mut meter = shared.meter(&name, &UNPACKING, began_ns);
+                    let row = (row, source, codec);
+                    let read = guarded(stop, || read_packed_row(reader, row, fetches, &mut meter));
+                    read.map(|read| (read, meter.finish(Stage::Decompress)))
+                }));
+            }
+        }
         let merger = spawn(threads, "merge", || {
             let mut meter = shared.meter("merge", &[Stage::Merge], began_ns);
-            let unsorted = |late: Late| unsorted(names[late.row], late, &plan.order);
+            let lines_before = headings.lines;
+            let unsorted = |late: Late| {
+                let name = rows.names[late.row];
+                unsorted(name, late, &plan.order, lines_before)
+            };
             let is_refused = shared.job.merge == Some(Disorder::Refused);
             let rows = RowMerge {
                 order: &plan.order,
@@ -441,19 +511,45 @@ fn pass<T: Send>(
             let merged = guarded(stop, || merge(&rows, &mut meter));
             merged.map(|merged| (merged, meter.finish(Stage::Merge)))
         });
-        let writer = output.map(|(target, blocks)| {
+        let writer = output.map(|to| {
             spawn(threads, "write", move || {
                 let mut meter = shared.meter("write", &[Stage::Write], began_ns);
-                let written = guarded(stop, || write(os, target, blocks, stop, &mut meter));
+                let blocks = to.writes.blocks;
+                let written = guarded(stop, || write(os, to.target, blocks, stop, &mut meter));
                 written.map(|bytes| (bytes, meter.finish(Stage::Write)))
             })
         });
+        let compressing = output.and_then(|to| Some((to, to.frames?)));
+        let encoders = compressing.map(|(to, frames)| {
+            let spawn_one = |number| {
+                let name = format!("compress-{number}");
+                spawn(threads, &name.clone(), move || {
+                    let mut meter = shared.meter(&name, &[Stage::Compress], began_ns);
+                    let result =
+                        guarded(stop, || frames.compress(to.writes, to.packed, &mut meter));
+                    result.map(|()| meter.finish(Stage::Compress))
+                })
+            };
+            let count = plan.encoders.as_ref().map_or(0, |encoders| encoders.count);
+            (0..count).map(spawn_one).collect::<Vec<_>>()
+        });
         let read_ends: Vec<_> = readers.into_iter().map(join).collect();
         let merge_end = join(merger);
-        if let Some((_, blocks)) = output {
-            blocks.close();
+        let mut packed_end: (Option<PackedBytes>, Vec<Option<Finished>>) = (None, Vec::new());
+        if let Some((to, frames)) = compressing {
+            frames.queue.close();
+            packed_end.1 = encoders.into_iter().flatten().map(join).collect();
+            if !stop.is_stopped() {
+                let mut meter = Meter::start(os, &[]);
+                let kind = (to.is_file(), false);
+                let finish = || frames.finish(to.writes, to.packed, kind, &mut meter);
+                packed_end.0 = guarded(stop, finish);
+            }
         }
-        (read_ends, merge_end, writer.map(join))
+        if let Some(to) = output {
+            to.writes.blocks.close();
+        }
+        (read_ends, merge_end, packed_end, writer.map(join))
     });
     stop.check()?;
 
@@ -466,6 +562,11 @@ fn pass<T: Send>(
     }
     let (merged, meter) = merge_end.expect("no error was seen");
     metrics.merge(&meter.until(end_ns));
+    let (packed, encoders) = packed_end;
+    done.packed_bytes = packed.map(|packed| packed.all);
+    for meter in encoders {
+        metrics.merge(&meter.expect("no error was seen").until(end_ns));
+    }
     if let Some(end) = write_end {
         let (bytes, meter) = end.expect("no error was seen");
         metrics.merge(&meter.until(end_ns));
@@ -475,8 +576,60 @@ fn pass<T: Send>(
     Ok(merged)
 }
 
-/// The error of a row, an input of this name or a run, in which a record comes too late.
-fn unsorted(name: Option<&Path>, late: Late, order: &Order) -> Error {
+/// Rows by who reads them, each with its number.
+struct Sorts<'a> {
+    files: Vec<(usize, RowOrigin<'a>)>,
+    packed: Vec<(usize, &'a Source)>,
+    /// Those of the packed ones.
+    codecs: Vec<Codec>,
+    streams: Vec<(usize, &'a Source)>,
+    /// Of all rows those of inputs.
+    names: Vec<Option<&'a Path>>,
+}
+
+impl<'a> Sorts<'a> {
+    fn of(rows: Vec<Row<'a>>) -> Self {
+        let mut sorts = Self {
+            files: Vec::new(),
+            packed: Vec::new(),
+            codecs: Vec::new(),
+            streams: Vec::new(),
+            names: Vec::new(),
+        };
+        for (number, row) in rows.into_iter().enumerate() {
+            sorts.names.push(match row {
+                Row::File(source) | Row::Packed(source, _) | Row::Stream(source) => {
+                    Some(&*source.file.path)
+                }
+                Row::Run(_) => None,
+            });
+            match row {
+                Row::File(source) => sorts.files.push((number, RowOrigin::File(source))),
+                Row::Run(run) => sorts.files.push((number, RowOrigin::Run(run))),
+                Row::Stream(source) => sorts.streams.push((number, source)),
+                Row::Packed(source, codec) => {
+                    sorts.packed.push((number, source));
+                    sorts.codecs.push(codec);
+                }
+            }
+        }
+        sorts
+    }
+
+    /// What lies between who reads compressed files and those who decompress them, if there are any.
+    fn fetches(&self, plan: &Plan, stop: &Stop) -> Result<Option<Fetches>> {
+        if self.packed.is_empty() {
+            return Ok(None);
+        }
+        let decoders = (plan.decoders.as_ref()).expect("compressed inputs are planned for");
+        let counts = (self.names.len(), self.packed.len());
+        Fetches::new(counts, decoders.read_bytes, stop).map(Some)
+    }
+}
+
+/// The error of a row, an input of this name or a run, in which a record comes too late; the first `lines_before` of an
+/// input are no records.
+fn unsorted(name: Option<&Path>, late: Late, order: &Order, lines_before: u64) -> Error {
     let Some(path) = name else {
         let cause = "two records of a run are out of order";
         return Error::new(ErrorKind::Lost, "merging runs", cause)
@@ -486,9 +639,13 @@ fn unsorted(name: Option<&Path>, late: Late, order: &Order) -> Error {
         Format::Lines => "line",
         Format::Fixed(_) | Format::Kv | Format::Quoted(_) => "record",
     };
+    let of_unpacked = match late.is_unpacked {
+        true => text::OF_UNPACKED,
+        false => "",
+    };
     let cause = format!(
-        "it is not in order: {what} {}, which begins there, belongs before the one in front of it",
-        late.number
+        "it is not in order: {what} {}, which begins there, belongs before the one in front of it{of_unpacked}",
+        lines_before + late.number
     );
     Error::new(ErrorKind::Input, "merging the inputs", cause)
         .at(path)

@@ -266,7 +266,9 @@ pub fn sort(
     };
     // Units go to the writer, or to who compresses them on their way.
     let packed = sortmill_io::sync::Mutex::new(Packed::default());
-    let to_frames = frames.as_ref().map(|frames| frames.output(&writes));
+    let to_frames = frames
+        .as_ref()
+        .map(|frames| frames.output(&writes, Stage::Reduce));
     let output = to_frames.as_ref().unwrap_or(&writes);
     let phase = Phase {
         shared,

@@ -94,7 +94,10 @@ impl Way {
         let is_one_pass = self.order.is_some_and(|order| order.is_one_pass);
         // What cannot be among the first need not be kept anywhere.
         let keeps_few = plan.yields.first().is_some();
-        if is_one_pass || self.merged.is_some() || self.passed || keeps_few {
+        if self.merged.is_some() {
+            return read.stored_bytes() + output_bytes;
+        }
+        if is_one_pass || self.passed || keeps_few {
             return read.bytes + output_bytes;
         }
         // What was compressed is read so, and spilled as what it was.
@@ -163,7 +166,7 @@ fn one_after_the_other(
         let (before, _begun) = (Took::now(shared), shared.begun("sort"));
         let header = match &job.reduce_makes_bytes {
             Some(heading) => heading.clone(),
-            None => std::mem::take(&mut distributed.read.header),
+            None => std::mem::take(&mut distributed.read.header.bytes),
         };
         let header_bytes = header.len() as u64;
         let made_parts = made_parts(job, distributed.fingerprint.records)?;

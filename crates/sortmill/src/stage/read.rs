@@ -12,6 +12,7 @@
 
 mod apart;
 mod decompress;
+mod fetch;
 mod heading;
 mod many;
 mod packed;
@@ -40,11 +41,15 @@ use decompress::Compressed;
 use heading::Heading;
 
 pub use apart::{ApartReader, read_apart};
+pub use fetch::{Fetches, fetch};
+pub use heading::Kept;
 pub use many::OPEN_MAX;
 pub use packed::{beginning, codec_of, unpacked};
 pub use part::Part;
 pub use share::{Left, Share};
-pub use sorted::{RowOrigin, RowsRead, SortedReader, read_rows, read_stream_row};
+pub use sorted::{
+    Headings, RowOrigin, RowsRead, SortedReader, read_packed_row, read_rows, read_stream_row,
+};
 pub use source::{Source, devices};
 
 const DOING: &str = "reading the input";
@@ -114,9 +119,7 @@ pub struct ReadTotals {
     /// Bytes of the first lines of inputs, which are no records, newlines that were added among them.
     pub header_bytes: u64,
     /// Those of the first input that has any.
-    pub header: Vec<u8>,
-    /// Which input that is.
-    pub header_input: usize,
+    pub header: Kept,
     /// Bytes passed over because their record began before, of parts that are read apart: read again with that.
     pub passed_bytes: u64,
     /// The first of the skipped records, with place and cause.
@@ -699,7 +702,7 @@ impl Run<'_, '_, '_> {
         let path = &self.reader.sources[assignment.input].file.path;
         let mut cause = cause();
         if self.unpacking {
-            cause += " (the offset is that in the decompressed bytes)";
+            cause += crate::text::OF_UNPACKED;
         }
         let error = Error::new(ErrorKind::Input, DOING, cause)
             .at(path)

@@ -12,6 +12,7 @@ mod kv;
 mod lines;
 mod long;
 mod merged;
+mod merged_packed;
 mod oracle;
 mod order;
 pub(crate) mod packed;
@@ -111,6 +112,7 @@ struct Case {
     /// How each input is compressed, as far as they are.
     packed: Vec<Option<Codec>>,
     compress: Option<Compress>,
+    header_lines: u64,
     memory_bytes: u64,
     threads: usize,
     tuning: Tuning,
@@ -153,6 +155,7 @@ impl Case {
             stream: None,
             packed: Vec::new(),
             compress: None,
+            header_lines: 0,
             memory_bytes: 1 << 20,
             threads: 2,
             tuning: SMALL,
@@ -206,6 +209,7 @@ impl Case {
         job.trace.clone_from(&self.trace);
         job.decompress = !self.packed.is_empty();
         job.compress = self.compress;
+        job.header_lines = self.header_lines;
         job
     }
 

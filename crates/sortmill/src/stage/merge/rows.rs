@@ -36,6 +36,8 @@ pub struct Late {
     pub offset: u64,
     /// Its number in the row, from 1.
     pub number: u64,
+    /// The input was compressed.
+    pub is_unpacked: bool,
 }
 
 /// How a record follows the one that came out before it.
@@ -193,6 +195,7 @@ impl Cursor {
             row: self.row,
             offset: piece.offset + (self.record.start - piece.records.start) as u64,
             number: self.number,
+            is_unpacked: piece.is_unpacked,
         }
     }
 }

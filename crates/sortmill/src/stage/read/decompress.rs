@@ -356,7 +356,10 @@ impl Work<'_> {
 }
 
 /// Fills as much of `room` as there is left; less than all only at the end.
-fn fill<R: Read>(decoder: &mut Decoder<R>, room: &mut [u8]) -> std::result::Result<usize, Wrong> {
+pub(super) fn fill<R: Read>(
+    decoder: &mut Decoder<R>,
+    room: &mut [u8],
+) -> std::result::Result<usize, Wrong> {
     let mut filled = 0;
     while filled < room.len() {
         match decoder.read(&mut room[filled..])? {
@@ -368,7 +371,13 @@ fn fill<R: Read>(decoder: &mut Decoder<R>, room: &mut [u8]) -> std::result::Resu
 }
 
 /// What is wrong with an input, in words.
-fn told(wrong: Wrong, codec: Codec, source: &Source, at: u64, limit_bytes: u64) -> Error {
+pub(super) fn told(
+    wrong: Wrong,
+    codec: Codec,
+    source: &Source,
+    at: u64,
+    limit_bytes: u64,
+) -> Error {
     let (name, member) = (codec.name(), codec.member());
     let of = |kind, cause: String| {
         Error::new(kind, DOING, cause)

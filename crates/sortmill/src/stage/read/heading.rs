@@ -1,12 +1,14 @@
 //! The first lines of each input, which are no records: those of the first input that has any are kept, and the others'
 //! passed over.
 
+use std::path::Path;
+
 use super::{DOING, Run};
 use crate::bad::newlines;
 use crate::chunks::Assignment;
 use crate::columns::{HEADER_ENDS_BYTES, bare_header};
 use crate::error::{Error, ErrorKind, Result};
-use crate::order::Begun;
+use crate::order::{Begun, Order};
 use crate::text;
 
 /// What is kept may be so long: it is held in memory until it is written.
@@ -33,6 +35,94 @@ impl Heading {
             ..Self::default()
         }
     }
+
+    /// Whether none of it is to come any more.
+    pub fn is_over(&self) -> bool {
+        self.lines_left == 0
+    }
+
+    /// Takes what `bytes`, which come next, have of it. Answers how many those are.
+    pub fn take(&mut self, order: &Order, bytes: &[u8]) -> usize {
+        let mut end = 0;
+        while self.lines_left > 0 && end < bytes.len() {
+            let rest = &bytes[end..];
+            match order.first_end(rest, &self.begun) {
+                Some(length) => {
+                    end += length;
+                    self.lines_left -= 1;
+                    self.begun = Begun::default();
+                }
+                None => {
+                    order.see(&mut self.begun, rest);
+                    end = bytes.len();
+                }
+            }
+        }
+        end
+    }
+
+    /// Holds what has been taken, of which `part` is the last, against `expected`, what it must be; `is_last`: the input
+    /// at `path` ends there.
+    pub fn compare(
+        &mut self,
+        part: &[u8],
+        expected: &[u8],
+        is_last: bool,
+        path: &Path,
+    ) -> Result<()> {
+        // One byte more than there may be shows that it is another one.
+        let room = expected.len() + HEADER_ENDS_BYTES + 1 - self.seen.len();
+        self.seen.extend_from_slice(&part[..part.len().min(room)]);
+        let is_over = self.is_over() || is_last || part.len() >= room;
+        if !is_over || self.seen.is_empty() || bare_header(&self.seen) == expected {
+            return Ok(());
+        }
+        let cause = "its header is not that of the first input";
+        let error = Error::new(ErrorKind::Input, DOING, cause)
+            .at(path)
+            .offset(0);
+        Err(error.hint("Files that are sorted together have the same columns in the same order."))
+    }
+}
+
+/// The heading that stays at the top: that of the first input that has any.
+#[derive(Clone, Default, Debug)]
+pub struct Kept {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Which input that is.
+    pub input: usize,
+}
+
+impl Kept {
+    /// Sees `part` of the heading of `input`, which is at `path`; `lacks_end`: that input ends with it, within its heading.
+    pub(super) fn see(
+        &mut self,
+        part: &[u8],
+        (input, path): (usize, &Path),
+        lacks_end: bool,
+        delimiter: u8,
+    ) -> Result<()> {
+        let is_earlier = self.bytes.is_empty() || input < self.input;
+        if !part.is_empty() && is_earlier {
+            self.bytes.clear();
+            self.input = input;
+        }
+        if input != self.input {
+            return Ok(());
+        }
+        if self.bytes.len() + part.len() > KEPT_BYTES_MAX {
+            let most = text::bytes(KEPT_BYTES_MAX as u64);
+            let cause = format!("the lines that are to stay at the top are longer than {most}");
+            return Err(Error::new(ErrorKind::Input, DOING, cause).at(path));
+        }
+        self.bytes.extend_from_slice(part);
+        // An input that ends in the middle of its heading, where the bytes before held the last of it.
+        if lacks_end && self.bytes.last().is_some_and(|&byte| byte != delimiter) {
+            self.bytes.push(delimiter);
+        }
+        Ok(())
+    }
 }
 
 impl Run<'_, '_, '_> {
@@ -40,81 +130,21 @@ impl Run<'_, '_, '_> {
     pub(super) fn take_heading(&mut self, bytes: &[u8], assignment: &Assignment) -> Result<usize> {
         let order = self.reader.plan.input_order();
         let heading = &mut self.heading;
-        let was_over = heading.lines_left == 0;
-        let mut end = 0;
-        while heading.lines_left > 0 && end < bytes.len() {
-            let rest = &bytes[end..];
-            match order.first_end(rest, &heading.begun) {
-                Some(length) => {
-                    end += length;
-                    heading.lines_left -= 1;
-                    heading.begun = Begun::default();
-                }
-                None => {
-                    order.see(&mut heading.begun, rest);
-                    end = bytes.len();
-                }
-            }
-        }
+        let was_over = heading.is_over();
+        let end = heading.take(order, bytes);
         if self.reader.counts_lines {
             heading.line += newlines(&bytes[..end]);
         }
         self.totals.header_bytes += end as u64;
-        if !was_over {
-            self.compare_heading(&bytes[..end], assignment)?;
+        let part = &bytes[..end];
+        let path = &*self.reader.sources[assignment.input].file.path;
+        if let (false, Some(expected)) = (was_over, self.reader.header) {
+            heading.compare(part, expected, assignment.last, path)?;
         }
-        self.keep_heading(&bytes[..end], assignment)?;
-        Ok(end)
-    }
-
-    /// Holds the heading of an input, of which `part` has come, against the one that it must be.
-    fn compare_heading(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
-        let Some(expected) = self.reader.header else {
-            return Ok(());
-        };
-        let heading = &mut self.heading;
-        // One byte more than there may be shows that it is another one.
-        let room = expected.len() + HEADER_ENDS_BYTES + 1 - heading.seen.len();
-        heading
-            .seen
-            .extend_from_slice(&part[..part.len().min(room)]);
-        let is_over = heading.lines_left == 0 || assignment.last || part.len() >= room;
-        if !is_over || heading.seen.is_empty() || bare_header(&heading.seen) == expected {
-            return Ok(());
-        }
-        let path = &self.reader.sources[assignment.input].file.path;
-        let cause = "its header is not that of the first input";
-        let error = Error::new(ErrorKind::Input, DOING, cause)
-            .at(path)
-            .offset(0);
-        Err(error.hint("Files that are sorted together have the same columns in the same order."))
-    }
-
-    fn keep_heading(&mut self, part: &[u8], assignment: &Assignment) -> Result<()> {
-        let delimiter = self.reader.plan.input_order().delimiter();
+        let lacks_end = assignment.last && !heading.is_over();
+        let input = (assignment.input, path);
         let kept = &mut self.totals.header;
-        let is_earlier = kept.is_empty() || assignment.input < self.totals.header_input;
-        if !part.is_empty() && is_earlier {
-            kept.clear();
-            self.totals.header_input = assignment.input;
-        }
-        if assignment.input != self.totals.header_input {
-            return Ok(());
-        }
-        if kept.len() + part.len() > KEPT_BYTES_MAX {
-            let most = text::bytes(KEPT_BYTES_MAX as u64);
-            let cause = format!("the lines that are to stay at the top are longer than {most}");
-            let path = &self.reader.sources[assignment.input].file.path;
-            return Err(Error::new(ErrorKind::Input, DOING, cause).at(path));
-        }
-        kept.extend_from_slice(part);
-        // An input that ends in the middle of its heading, where the chunk before held the last of its bytes.
-        if assignment.last
-            && self.heading.lines_left > 0
-            && kept.last().is_some_and(|&byte| byte != delimiter)
-        {
-            kept.push(delimiter);
-        }
-        Ok(())
+        kept.see(part, input, lacks_end, order.delimiter())?;
+        Ok(end)
     }
 }

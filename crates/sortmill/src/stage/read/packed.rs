@@ -11,6 +11,7 @@ use sortmill_io::{Access, Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
 use super::Source;
 use super::decompress::{DOING, READ_DEPTH};
+use super::fetch::Fetches;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Meter, Stage, State};
 use crate::queue::Stop;
@@ -61,6 +62,12 @@ pub(super) struct Packed<'a, 'm, 'o> {
 
 enum Way<'a> {
     File(Ahead<'a>),
+    /// A file that another thread reads for this row: what is left of what came last, and from where on.
+    Fetched {
+        fetches: &'a Fetches,
+        row: usize,
+        buffer: Option<(Buffer, Range<usize>)>,
+    },
     Stream {
         /// What the reader took of it to know that it is compressed.
         begun: Option<(Buffer, Range<usize>)>,
@@ -107,10 +114,72 @@ impl<'a, 'm, 'o> Packed<'a, 'm, 'o> {
         })
     }
 
+    /// The bytes of a file that another thread reads for `row`.
+    pub(super) fn fetched(
+        os: &'a dyn Os,
+        source: &'a Source,
+        stop: &'a Stop,
+        (fetches, row): (&'m Fetches, usize),
+        meter: &'m mut Meter<'o>,
+    ) -> Self {
+        Self {
+            os,
+            source,
+            stop,
+            meter,
+            way: Way::Fetched {
+                fetches,
+                row,
+                buffer: None,
+            },
+            failed: None,
+        }
+    }
+
+    /// Those of a stream of which `begun` has come.
+    pub(super) fn of_stream(
+        os: &'a dyn Os,
+        source: &'a Source,
+        stop: &'a Stop,
+        begun: (Buffer, Range<usize>),
+        meter: &'m mut Meter<'o>,
+    ) -> Self {
+        Self {
+            os,
+            source,
+            stop,
+            meter,
+            way: Way::Stream {
+                at: begun.1.len(),
+                begun: Some(begun),
+            },
+            failed: None,
+        }
+    }
+
     fn fetch(&mut self, into: &mut [u8]) -> Result<usize> {
         self.stop.check()?;
         let moved = match &mut self.way {
             Way::File(ahead) => ahead.fetch(self.source, self.meter, into)?,
+            Way::Fetched {
+                fetches,
+                row,
+                buffer,
+            } => {
+                if buffer.is_none() {
+                    self.meter.lap(Stage::Decompress, State::Work);
+                    let next = fetches.next(*row);
+                    self.meter.lap(Stage::Decompress, State::Input);
+                    self.stop.check()?;
+                    *buffer = next.map(|(buffer, bytes)| (buffer, 0..bytes));
+                }
+                buffer.as_mut().map_or(0, |(bytes, range)| {
+                    let moved = range.len().min(into.len());
+                    into[..moved].copy_from_slice(&bytes[range.start..range.start + moved]);
+                    range.start += moved;
+                    moved
+                })
+            }
             Way::Stream { begun, at } => {
                 if let Some((buffer, range)) = begun {
                     let moved = range.len().min(into.len());
@@ -136,6 +205,10 @@ impl<'a, 'm, 'o> Packed<'a, 'm, 'o> {
                 moved
             }
         };
+        if let Way::Fetched { buffer, .. } = &mut self.way {
+            // Gone before the next one is asked for.
+            buffer.take_if(|(_, range)| range.start == range.end);
+        }
         self.meter.read(moved as u64);
         self.meter.stage(Stage::Decompress).bytes_in += moved as u64;
         Ok(moved)

@@ -14,29 +14,33 @@
 //!  row 2   |.. merged ..|-- in memory --|q   = in flight =|      thought to end at q and as much again as its last piece
 //! ```
 //!
-//! A stream is read by a thread of its own, into buffers of its own: nobody can say when it will have what.
+//! A stream is read by a thread of its own, into buffers of its own, because nobody can say when it will have what, and so
+//! is a compressed file (`alone`).
 
+mod alone;
 mod cut;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use sortmill_io::frame::Header;
-use sortmill_io::sync::Arc;
+use sortmill_io::sync::{Arc, Mutex};
 use sortmill_io::{Access, Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
-use super::{DOING, ReadTotals, Source, fill};
+use super::{DOING, Kept, ReadTotals, Source};
 use crate::block::disk_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::metrics::{Meter, Stage, State};
 use crate::order::Order;
 use crate::partitions::damaged;
-use crate::plan::{Merging, Plan, STREAM_BUFFERS};
+use crate::plan::{Merging, Plan};
 use crate::queue::Stop;
 use crate::rows::{Piece, RowQueues, Run};
 use crate::spread::Spot;
 use crate::temps::Temps;
 use cut::{Cutter, unpack};
+
+pub use alone::{read_packed_row, read_stream_row};
 
 /// What the reader of rows works with.
 #[derive(Clone, Copy)]
@@ -57,6 +61,27 @@ pub struct SortedReader<'a> {
     pub stop: &'a Stop,
     /// The fingerprint's.
     pub key: u64,
+    /// The first lines of inputs.
+    pub headings: &'a Headings<'a>,
+}
+
+/// The first lines of inputs, which are no records.
+pub struct Headings<'a> {
+    /// How many there are of each.
+    pub lines: u64,
+    /// All inputs: which of them comes first.
+    pub sources: &'a [Source],
+    /// Those of the first one that has any, once every row has been begun.
+    pub kept: Mutex<Kept>,
+}
+
+impl Headings<'_> {
+    /// The number of the input that `source` is.
+    fn input(&self, source: &Source) -> usize {
+        let mut sources = self.sources.iter();
+        let position = sources.position(|one| std::ptr::eq(one, source));
+        position.expect("it is one of the inputs")
+    }
 }
 
 /// Where a row comes from.
@@ -83,8 +108,11 @@ impl RowsRead {
     pub fn merge(&mut self, other: &Self) {
         self.totals.bytes += other.totals.bytes;
         self.totals.device_bytes += other.totals.device_bytes;
+        self.totals.packed_bytes += other.totals.packed_bytes;
+        self.totals.unpacked_bytes += other.totals.unpacked_bytes;
         self.totals.record_bytes += other.totals.record_bytes;
         self.totals.added_bytes += other.totals.added_bytes;
+        self.totals.header_bytes += other.totals.header_bytes;
         self.fingerprint.merge(&other.fingerprint);
         self.run_bytes += other.run_bytes;
     }
@@ -138,44 +166,6 @@ fn device_count(rows: &[(usize, RowOrigin<'_>)]) -> usize {
     };
     let devices: BTreeSet<Option<u64>> = rows.iter().map(device).collect();
     devices.len()
-}
-
-/// Reads the stream of `row` to its end.
-///
-/// # Errors
-/// A read that failed, what is not as its format says, and the job's, when it is ending.
-pub fn read_stream_row<'a>(
-    reader: &SortedReader<'a>,
-    row: usize,
-    source: &'a Source,
-    meter: &mut Meter<'_>,
-) -> Result<RowsRead> {
-    let SortedReader { os, stop, .. } = *reader;
-    let pool = Pool::new(STREAM_BUFFERS, reader.plan.block_bytes)
-        .map_err(|error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string()))?;
-    let closed = pool.clone();
-    stop.on_stop(move || closed.close());
-    let mut cutter = Cutter::new(reader, source);
-    let from = reader.merging.headroom_bytes;
-    let mut offset = 0;
-    loop {
-        meter.lap(Stage::Read, State::Work);
-        let buffer = pool.take();
-        meter.lap(Stage::Read, State::Memory);
-        let mut buffer = buffer.ok_or_else(|| stop.error())?;
-        let into = &mut buffer[from..from + reader.merging.read_bytes];
-        let bytes = fill(os, source, into, offset, stop, meter)?;
-        let is_last = bytes < reader.merging.read_bytes;
-        cutter.read.totals.device_bytes += bytes as u64;
-        count_in(meter, bytes);
-        let piece = cutter.cut(buffer, bytes, offset, is_last)?;
-        put(reader, row, piece.map(|(piece, _)| piece), meter)?;
-        offset += bytes as u64;
-        if is_last {
-            reader.queues.end(row);
-            return Ok(cutter.read);
-        }
-    }
 }
 
 /// Hands on a piece, if there is one.
@@ -312,12 +302,13 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// The key with which what has been read or is being read will end. `None` before the first read: nothing comes
-    /// out before every row has been begun, and there is a buffer for each.
+    /// The key with which what has been read or is being read will end. `None` before the first record: nothing comes
+    /// out before every row has been begun, and there is a buffer for each. One that held no more than first lines, which
+    /// are no records, goes to its row again: were it another's, the merge would wait for this row and nobody give one back.
     fn forecast(&self) -> Option<Forecast> {
         match self.span {
             Some((first, last)) => Some(go_on(first, last, self.in_flight as u64)),
-            None if self.read_count == 0 => None,
+            None if self.begun.is_empty() => None,
             None => Some([u64::MAX; 4]),
         }
     }

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
+use sortmill::io::codec::{Codec, Encoder};
 use sortmill::io::sim::{Fault, FaultKind, Sim};
-use sortmill::job::{Disorder, Input, Job, Output, Tuning};
+use sortmill::job::{Compress, Disorder, Input, Job, Output, Tuning};
 use sortmill::order::Format;
 use sortmill::queue::Stop;
 use sortmill::run;
 
+use super::packed::unpacked;
 use super::{OLD, Outcome, harmless, leftovers, random, seed, sorted, under_schedule};
 
 /// Sorted inputs and what they are to become.
@@ -21,6 +23,8 @@ struct Case {
     verify: bool,
     /// The first input comes as a stream.
     stream: bool,
+    /// How inputs and output are compressed.
+    packed: Option<Codec>,
 }
 
 impl Case {
@@ -43,6 +47,26 @@ impl Case {
             memory_bytes: 400 << 10,
             verify: false,
             stream: false,
+            packed: None,
+        }
+    }
+
+    /// The same with compressed ends.
+    fn packed(self, codec: Codec) -> Self {
+        let mut encoder = Encoder::new(codec, 1, 9000).unwrap();
+        let mut packed = |input: &Vec<u8>| {
+            let (mut all, mut one) = (Vec::new(), Vec::new());
+            for member in input.chunks(9000) {
+                encoder.encode(member, &mut one).unwrap();
+                all.extend_from_slice(&one);
+            }
+            all
+        };
+        Self {
+            inputs: Arc::new(self.inputs.iter().map(&mut packed).collect()),
+            packed: Some(codec),
+            memory_bytes: 5 << 20,
+            ..self
         }
     }
 
@@ -57,6 +81,8 @@ impl Case {
         job.temps = vec!["/temp".into()];
         job.threads = Some(1);
         job.verify = Some(self.verify);
+        job.decompress = self.packed.is_some();
+        job.compress = self.packed.map(|codec| Compress { codec, level: None });
         job.tuning = Tuning {
             chunk_bytes: Some(8192),
             ..Tuning::default()
@@ -104,7 +130,13 @@ impl Case {
         let operation = struck.map_or("none", |struck| struck.operation);
         let is_done = outcome.result.is_ok() || operation == "sync_dir";
         match is_done {
-            true => assert!(outcome.output == *self.expected, "wrong output: {told}"),
+            true => {
+                let output = match self.packed {
+                    Some(codec) => unpacked(codec, &outcome.output),
+                    None => outcome.output.clone(),
+                };
+                assert!(output == *self.expected, "wrong output: {told}");
+            }
             false => assert!(outcome.output == OLD, "old output gone: {told}"),
         }
         if !for_good && !operation.starts_with("remove") {
@@ -185,6 +217,22 @@ fn faults_with_a_stream_and_verified() {
     }
 }
 
+#[test]
+fn faults_where_both_ends_are_compressed() {
+    for mut case in [
+        Case::new(seed(), 5, 100_000).packed(Codec::Gzip),
+        Case::new(seed(), 12, 100_000).packed(Codec::Gzip),
+    ] {
+        let report = case.run(seed(), None).result.unwrap();
+        let runs = report.merged.unwrap().runs;
+        assert_eq!(runs > 0, case.inputs.len() > 5, "{:?}", report.merged);
+        case.sweep(FaultKind::Error(5), false, 3);
+        case.stream = true;
+        case.verify = true;
+        case.sweep(FaultKind::Error(28), true, 5);
+    }
+}
+
 /// Whatever the schedule, with just the memory there must be: nothing waits for ever.
 #[test]
 fn any_schedule_comes_to_an_end() {
@@ -192,6 +240,15 @@ fn any_schedule_comes_to_an_end() {
         let mut case = Case::new(seed() + count as u64, count, 150_000);
         case.stream = stream;
         for round in 0..40 {
+            let outcome = case.run(seed().wrapping_mul(77) + round, None);
+            case.judge(&outcome, false);
+            assert!(outcome.result.is_ok(), "{:?}", outcome.result.err());
+        }
+    }
+    for (count, stream) in [(1, true), (5, false), (14, true)] {
+        let mut case = Case::new(seed() + count as u64, count, 60_000).packed(Codec::Gzip);
+        case.stream = stream;
+        for round in 0..20 {
             let outcome = case.run(seed().wrapping_mul(77) + round, None);
             case.judge(&outcome, false);
             assert!(outcome.result.is_ok(), "{:?}", outcome.result.err());

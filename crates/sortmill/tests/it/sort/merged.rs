@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use sortmill::error::ErrorKind;
+use sortmill::io::codec::Codec;
 use sortmill::io::sim::Sim;
 use sortmill::job::{Boundaries, Disorder, Input, Job, Output, each};
 use sortmill::order::{Format, KeyPart, Number};
@@ -14,7 +15,7 @@ use super::inputs::{ALL_LINES, Lines, Random, fixed, lines, seed};
 use super::{Case, MACHINES, Machine, compare, oracle, report};
 
 /// The case that merges what `case` sorts: each input in order by itself.
-fn merging(mut case: Case) -> Case {
+pub fn merging(mut case: Case) -> Case {
     for input in &mut case.inputs {
         let one = std::slice::from_ref(&*input);
         *input = oracle::sorted(case.format, &case.keys, one).concat();
@@ -45,7 +46,8 @@ fn inputs(
     (0..count).map(&mut input).collect()
 }
 
-fn some_case(random: &mut Random, count: usize) -> Case {
+/// Any format, as many inputs as that.
+pub fn some_case(random: &mut Random, count: usize) -> Case {
     let bytes_max = 1 + 1_500_000 / (count + 1);
     match random.below(3) {
         0 => {
@@ -330,6 +332,59 @@ fn an_output_that_is_not_in_order_is_verified() {
     assert!(report.verified);
     assert_eq!(sim.get("/a").unwrap(), b"1\n2\n1\n2\n3\n0\n");
     assert_eq!(report.merged.unwrap().breaks, 2);
+}
+
+/// Lines in front of records, of any length, wherever reads begin and end: those of the first input that has any stay.
+#[test]
+fn first_lines_are_no_records() {
+    let mut random = Random::new(seed("merged-header"));
+    for round in 0..60 {
+        let count = [1, 2, 3, 17, 40, 120][round % 6];
+        let mut case = merging(Case::lines(inputs(&mut random, count, |random| {
+            let bytes = random.below(20_000);
+            lines(Lines::Uniform, random, bytes)
+        })));
+        case.header_lines = 1 + random.below(3) as u64;
+        case.stream = (random.below(3) == 0).then(|| random.below(count));
+        if random.below(3) == 0 {
+            case.packed = (0..count)
+                .map(|_| (random.below(2) == 0).then_some(Codec::Gzip))
+                .collect();
+            case.memory_bytes = [6 << 20, 200 << 20][random.below(2)];
+        }
+        let mut bodies = case.inputs.clone();
+        let mut top = None;
+        for (input, body) in case.inputs.iter_mut().zip(&mut bodies) {
+            if random.below(7) == 0 {
+                // Nothing at all, or not all of its first lines.
+                body.clear();
+                *input = match random.below(2) {
+                    0 => Vec::new(),
+                    _ => b"no more".to_vec(),
+                };
+                if !input.is_empty() {
+                    top.get_or_insert_with(|| b"no more\n".to_vec());
+                }
+                continue;
+            }
+            let line = |random: &mut Random| {
+                let long = [10, 5000, 16_383, 16_384, 40_000][random.below(5)];
+                [vec![b'~'; random.below(long)], vec![b'\n']].concat()
+            };
+            let lines: Vec<u8> = (0..case.header_lines)
+                .flat_map(|_| line(&mut random))
+                .collect();
+            *input = [&lines[..], input].concat();
+            top.get_or_insert(lines);
+        }
+        let machine = MACHINES[random.below(MACHINES.len())];
+        let (output, report) = case.try_run(machine).unwrap();
+        let wanted = oracle::sorted(case.format, &case.keys, &bodies);
+        let wanted = [top.unwrap_or_default(), wanted.concat()].concat();
+        compare(&output, &wanted, &format!("{count} inputs on {machine:?}"));
+        let written = report.fingerprints.written.bytes;
+        assert_eq!(report.bytes.header + written, output.len() as u64);
+    }
 }
 
 /// The longest record is as long as the plan says, wherever it lies; one byte more is an error that names it.

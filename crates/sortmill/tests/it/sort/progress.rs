@@ -92,7 +92,7 @@ impl Watched {
             None if report.merged.is_some() => {
                 assert_eq!(
                     (read, loaded),
-                    (0, bytes.input + bytes.temp_read),
+                    (0, bytes.input_stored + bytes.temp_read),
                     "{end:?}"
                 );
             }

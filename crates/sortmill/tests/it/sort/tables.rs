@@ -88,6 +88,7 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
                 guessed_bytes: (random.below(2) == 0)
                     .then(|| random.next() >> (8 + random.below(56))),
                 stored_bytes: Some(random.next() >> 8),
+                ..PackedInputs::default()
             };
             let packed = vec![Extent::Stream; inputs.packed.count];
             inputs.extents.extend(packed);

@@ -5,9 +5,11 @@
 
 use sortmill_io::Buffer;
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
+use sortmill_io::sync::lock;
 
+use super::super::heading::Heading;
 use super::super::{DOING, Source};
-use super::{RowsRead, SortedReader};
+use super::{Headings, RowsRead, SortedReader};
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Begun, Format, KV_HEADER_BYTES, Order, kv_bytes};
 use crate::rows::Piece;
@@ -19,6 +21,11 @@ pub struct Cutter<'a> {
     source: &'a Source,
     headroom_bytes: usize,
     key: u64,
+    /// What it cuts was compressed.
+    pub is_unpacked: bool,
+    headings: &'a Headings<'a>,
+    /// What is still to come of the input's first lines.
+    heading: Heading,
     /// The beginning of a record that goes on: at most as much as there is room for in front of a read.
     begun: Vec<u8>,
     /// What has been read and cut.
@@ -33,6 +40,9 @@ impl<'a> Cutter<'a> {
             source,
             headroom_bytes: reader.merging.headroom_bytes,
             key: reader.key,
+            is_unpacked: source.codec.is_some(),
+            headings: reader.headings,
+            heading: Heading::new(reader.headings.lines),
             begun: Vec::new(),
             read: RowsRead::default(),
         }
@@ -50,10 +60,10 @@ impl<'a> Cutter<'a> {
         offset: u64,
         is_last: bool,
     ) -> Result<Option<(Piece, usize)>> {
-        let from = self.headroom_bytes - self.begun.len();
+        let mut from = self.headroom_bytes - self.begun.len();
         let mut to = self.headroom_bytes + bytes;
         buffer[from..self.headroom_bytes].copy_from_slice(&self.begun);
-        let offset = offset - self.begun.len() as u64;
+        let mut offset = offset - self.begun.len() as u64;
         self.begun.clear();
         self.read.totals.bytes += bytes as u64;
         let delimiter = self.order.delimiter();
@@ -62,6 +72,11 @@ impl<'a> Cutter<'a> {
             buffer[to] = delimiter;
             to += 1;
             self.read.totals.added_bytes += 1;
+        }
+        if !self.heading.is_over() {
+            let bytes = self.take_heading(&buffer[from..to], is_last)?;
+            from += bytes;
+            offset += bytes as u64;
         }
         let (mut at, mut last) = (from, from);
         while let Some(length) = self.order.first_end(&buffer[at..to], &Begun::default()) {
@@ -79,8 +94,21 @@ impl<'a> Cutter<'a> {
             buffer,
             records: from..at,
             offset,
+            is_unpacked: self.is_unpacked,
         };
         Ok((at > from).then_some((piece, last)))
+    }
+
+    /// Takes what `bytes` have of the input's first lines. Answers how many those are.
+    fn take_heading(&mut self, bytes: &[u8], is_last: bool) -> Result<usize> {
+        let end = self.heading.take(self.order, bytes);
+        self.read.totals.header_bytes += end as u64;
+        let lacks_end = is_last && !self.heading.is_over();
+        let input = self.headings.input(self.source);
+        let mut kept = lock(&self.headings.kept);
+        let (path, delimiter) = (&*self.source.file.path, self.order.delimiter());
+        kept.see(&bytes[..end], (input, path), lacks_end, delimiter)?;
+        Ok(end)
     }
 
     /// Keeps the beginning of a record, which begins at `offset`.
@@ -124,7 +152,10 @@ impl<'a> Cutter<'a> {
         )
     }
 
-    fn wrong(&self, offset: u64, cause: String) -> Error {
+    fn wrong(&self, offset: u64, mut cause: String) -> Error {
+        if self.is_unpacked {
+            cause += text::OF_UNPACKED;
+        }
         Error::new(ErrorKind::Input, DOING, cause)
             .at(&self.source.file.path)
             .offset(offset)
@@ -168,6 +199,7 @@ pub fn unpack(
         buffer,
         records: HEADER_BYTES..to,
         offset: 0,
+        is_unpacked: false,
     };
     Ok((piece, last))
 }
