@@ -1,6 +1,7 @@
 """The runs of shapes.py: data generated, sorted, counted from outside, checked; a line each in bench/runs/."""
 
 import csv
+import datetime
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from measure import CGROUP_SPARE_BYTES, drop_caches, measure, warm_memory
 from shell import GIB, SORTMILL, command, fail, gb, say
 
 DISK_FILE_BYTES = 4 << 30
-COLUMNS = ["set", "shape", "date", "commit", "round", "bytes", "memory_bytes", "cgroup_limit_bytes", "wall_s",
+COLUMNS = ["set", "shape", "date", "ended", "commit", "round", "bytes", "memory_bytes", "cgroup_limit_bytes", "wall_s",
            "uniform_s", "cpu_s", "peak_anon_bytes", "distribute_s", "sort_s", "largest_over_mean", "over_lower_bound",
            "floor_s", "floor_memory_s", "drift", "cpu", "clock_hz", "cores", "memory_total_bytes", "kernel", "file_system"]
 
@@ -169,6 +170,7 @@ class ShapeRuns:
         return row
 
     def keep(self, row):
+        row["ended"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
         row = {name: row.get(name, self.facts.get(name)) for name in COLUMNS}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not self.path.exists()

@@ -33,20 +33,31 @@ def check():
 
 
 def expected():
-    """The page with the table of the newest file of a commit that can be looked up; of a day, that with most rounds."""
+    """The page with a table of each set, of the newest file that has it, of a commit that can be looked up; of a day, that
+    with most rounds, and of these the last."""
     files = [(path, read(path)) for path in sorted(RUNS.glob("*-shapes.csv"))]
     fit = [(path, rows) for path, rows in files if rows and "dirty" not in str(rows[0]["commit"])]
-    block = "Not measured yet."
-    if fit:
-        path, rows = max(fit, key=lambda file: (str(file[1][0]["date"]), max(row["round"] for row in file[1])))
-        block = f"{tables(rows)}\n\n{provenance(path, rows)}"
-    return replaced(TUNING, BEGIN, END, block)
+    newest = {name: max((file for file in of_set(fit, name)), key=age, default=None) for name in MAKERS}
+    blocks = []
+    for path in dict.fromkeys(file[0] for file in newest.values() if file):
+        rows = [row for file in newest.values() if file and file[0] == path for row in file[1]]
+        blocks.append(f"{tables(rows)}\n\n{provenance(path, rows)}")
+    return replaced(TUNING, BEGIN, END, "\n\n".join(blocks) or "Not measured yet.")
+
+
+def of_set(files, name):
+    found = [(path, [row for row in rows if row["set"] == name]) for path, rows in files]
+    return [(path, rows) for path, rows in found if rows]
+
+
+def age(file):
+    _, rows = file
+    return str(rows[0]["date"]), max(row["round"] for row in rows), rows[-1].get("ended") or ""
 
 
 def tables(rows):
-    sets = {name: [row for row in rows if row["set"] == name] for name in ("skew", "streams", "pipes", "small")}
-    makers = {"skew": skew_table, "streams": streams_table, "pipes": pipes_table, "small": small_table}
-    return "\n\n".join(makers[name](found) for name, found in sets.items() if found)
+    sets = {name: [row for row in rows if row["set"] == name] for name in MAKERS}
+    return "\n\n".join(MAKERS[name](found) for name, found in sets.items() if found)
 
 
 def skew_table(rows):
@@ -150,3 +161,6 @@ def provenance(path, rows):
     return (f"`bench/runs/{path.name}`: {over};\n{row['date']}, commit "
             f"{row['commit']}, {row['cpu']}, {row['cores']} cores, {row['memory_total_bytes'] / GIB:.1f} GiB, "
             f"Linux {row['kernel']}, {row['file_system']}")
+
+
+MAKERS = {"skew": skew_table, "streams": streams_table, "pipes": pipes_table, "small": small_table}
