@@ -6,6 +6,7 @@
 
 use sortmill_io::{ALIGN_BYTES, Buffer, Pool};
 
+use crate::short::{SHORT_BYTES, short};
 use crate::stage::kernel::prefetch;
 
 /// In front of a key: its length, and above that its number.
@@ -149,11 +150,7 @@ impl Kept {
         let found = &self.entries[at + HEAD_BYTES..][..key.len()];
         // Many are short, and a call for each takes longer than to look.
         match key.len() {
-            0..8 => found.iter().zip(key).all(|(one, other)| one == other),
-            8..=16 => {
-                let last = key.len() - 8;
-                word(found, 0) == word(key, 0) && word(found, last) == word(key, last)
-            }
+            0..=SHORT_BYTES => short(found) == short(key),
             _ => found == key,
         }
     }

@@ -51,6 +51,7 @@ pub mod rows;
 pub mod run;
 pub mod runs;
 pub mod sample;
+pub mod short;
 pub mod shuffle;
 pub mod space;
 pub mod spills;

@@ -7,6 +7,7 @@
 use super::aggregate::{Beside, Computed, State};
 use super::column::Value;
 use super::mix::group_hash;
+use crate::short::{SHORT_BYTES, short, unshort};
 use crate::stage::kernel::prefetch_words;
 
 /// Takes a key and a value.
@@ -20,8 +21,7 @@ pub const WORTH: u64 = 2;
 pub const ASIDE: u64 = 16;
 
 /// A group is a row of words: its key's length and where it lies, the key's first bytes, and the states of its aggregates. A key
-/// of up to so many bytes lies in its row, a longer one among the long keys.
-pub const SHORT_BYTES: usize = 16;
+/// that is short lies in its row, a longer one among the long keys.
 /// One more than the bytes of the key in the lower half, 0 where no group is, and in the upper where it begins among the long keys.
 const KEY: usize = 0;
 const SHORT: std::ops::Range<usize> = 1..3;
@@ -51,33 +51,6 @@ pub struct Table {
     aside: u64,
     key: Vec<u8>,
     value: Vec<u8>,
-}
-
-/// The bytes of a key that is short, with zeros behind them, and the first ones of any other: of parts that overlap, so that
-/// nothing is copied byte by byte.
-fn short(key: &[u8]) -> [u64; 2] {
-    let word = |at: usize| u64::from_le_bytes(key[at..at + 8].try_into().expect("eight bytes"));
-    let half = |at: usize| u32::from_le_bytes(key[at..at + 4].try_into().expect("four bytes"));
-    match key.len() {
-        0 => [0, 0],
-        count @ 1..=3 => {
-            let byte = |at: usize| u64::from(key[at]) << (8 * at);
-            [byte(0) | byte(count / 2) | byte(count - 1), 0]
-        }
-        count @ 4..=7 => {
-            let half = |at: usize| u64::from(half(at)) << (8 * at);
-            [half(0) | half(count - 4), 0]
-        }
-        8 => [word(0), 0],
-        count @ 9..=SHORT_BYTES => [word(0), word(count - 8) >> (8 * (SHORT_BYTES - count))],
-        _ => [word(0), word(8)],
-    }
-}
-
-/// The key of `count` bytes that [`short`] made words of.
-fn unshort([first, second]: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> &[u8] {
-    *bytes = (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
-    &bytes[..count]
 }
 
 /// A key that is looked for.
@@ -407,23 +380,6 @@ mod tests {
         // Some do not: those that come often are still combined.
         let uneven = (0..200_000).map(|number| if number % 4 == 0 { number } else { number % 19 });
         assert!(check(uneven, 16 << 10) < 100_000);
-    }
-
-    #[test]
-    fn short_keys_come_back() {
-        let text = b"abcdefghijklmnop";
-        for count in 0..=SHORT_BYTES {
-            assert_eq!(
-                unshort(short(&text[..count]), count, &mut [9; SHORT_BYTES]),
-                &text[..count]
-            );
-            // Any other byte makes other words.
-            for at in 0..count {
-                let mut other = text[..count].to_vec();
-                other[at] = 0;
-                assert_ne!(short(&other), short(&text[..count]));
-            }
-        }
     }
 
     /// Keys that differ in one byte, or in the last digits of a number, as minutes and numbers of users do, used to begin at one place.

@@ -19,6 +19,7 @@ use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, core_count};
 
 use super::aggregate::Owned;
+use super::cells::without_end;
 use super::column::{Column, Value, corrupt};
 use super::draw::Draw;
 use super::fused::Fused;
@@ -467,12 +468,25 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
             true => Fused::of(&before),
             false => (None, &before[..]),
         };
+        // Nothing stands between a line and its keys.
+        let is_bare = fused.is_some() && before.is_empty() && reader.reads_lines();
         let mut steps = Steps::new(before);
         let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
+            is_full.store(false, Ordering::Relaxed);
+            if let (true, Some(line), Some(fused)) = (is_bare, record, &mut fused) {
+                let mut pairs = |key: &[u8], value: &[u8]| {
+                    made.push_pair(key, value);
+                    is_full.store(made.is_full(), Ordering::Relaxed);
+                };
+                let line = [Value::Bytes(without_end(line))];
+                if let Err(error) = fused.feed(&line, &mut feed, &mut pairs) {
+                    made.refuse(error);
+                }
+                return;
+            }
             let at = made.at();
             let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
-            is_full.store(false, Ordering::Relaxed);
             let (input, offset) = made.place;
             let going = Going {
                 slab: (input, offset.wrapping_sub(at as u64)),

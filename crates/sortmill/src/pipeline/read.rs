@@ -467,6 +467,12 @@ impl Reader {
         }
     }
 
+    /// Whether a record is a line and nothing else.
+    pub fn reads_lines(&self) -> bool {
+        let Bound { shape, files, .. } = &*self.bound;
+        matches!(shape, Shape::Line) && files.is_none() && !self.bound.has_line_number
+    }
+
     /// Hands the values of `record`, which lies at `origin`, to `sink`.
     ///
     /// # Errors
@@ -478,7 +484,7 @@ impl Reader {
             files,
             has_line_number,
         } = &*self.bound;
-        if let (Shape::Line, None, false) = (shape, files, has_line_number) {
+        if self.reads_lines() {
             return sink(&[Value::Bytes(without_end(record))]);
         }
         let mut rest = record.get(KV_HEADER_BYTES..).unwrap_or_default();

@@ -11,10 +11,11 @@ use sortmill_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::aggregate::Computed;
 use super::column::Value;
-use super::combine::{PairSink, SHORT_BYTES, Short, Table, hashed};
+use super::combine::{PairSink, Short, Table, hashed};
 use super::letters::{HEAD_BYTES, Padded};
 use super::mix::group_hash;
 use crate::counts::{Counts, Out};
+use crate::short::SHORT_BYTES;
 
 /// The table takes a part of the memory, and no more than lies near a processor.
 const TABLE_SHARE: u64 = 8;

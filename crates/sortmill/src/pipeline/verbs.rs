@@ -22,6 +22,7 @@ use super::time::TIMESTAMPS;
 use super::unpivot::Unpivot;
 use crate::batch::Pause;
 use crate::error::{Error, ErrorKind, Result};
+use crate::stage::kernel::marks;
 
 /// Takes one record after the other.
 pub type Sink<'s> = &'s mut dyn FnMut(&[Value<'_>]) -> Result<()>;
@@ -554,6 +555,15 @@ pub(super) fn each_part<'a>(
 ) -> Result<()> {
     let mut from = 0;
     if let &[by] = by {
+        if let Some(mut marks) = marks(text, by) {
+            while marks != 0 {
+                let at = marks.trailing_zeros() as usize;
+                see(&text[from..at])?;
+                from = at + 1;
+                marks &= marks - 1;
+            }
+            return see(&text[from..]);
+        }
         // To make ready to look for more takes longer than to look for one.
         for at in memchr::memchr_iter(by, text) {
             see(&text[from..at])?;

@@ -3,6 +3,7 @@
 //! This is the one file of the crate where code particular to a processor stands.
 
 use crate::batch::Batch;
+use crate::short::short;
 
 /// How many records ahead of the copy memory is asked for.
 const AHEAD: usize = 12;
@@ -80,16 +81,54 @@ pub fn alphanumerics(bytes: &[u8; LOOKED_BYTES]) -> u64 {
 #[inline]
 #[must_use]
 pub fn equals(bytes: &[u8; LOOKED_BYTES], byte: u8) -> u64 {
+    let (parts, _) = bytes.as_chunks();
+    let mut found = 0;
+    for (number, part) in parts.iter().enumerate() {
+        found |= sixteen_equal(part, byte) << (16 * number);
+    }
+    found
+}
+
+/// The same of a text of at most [`LOOKED_BYTES`] bytes; `None` if it is longer.
+#[inline(always)]
+#[must_use]
+pub fn marks(text: &[u8], byte: u8) -> Option<u64> {
+    if text.len() > LOOKED_BYTES {
+        return None;
+    }
+    let Some(last) = text.last_chunk() else {
+        let [first, second] = short(text);
+        let padded = u128::from(second) << 64 | u128::from(first);
+        let found = sixteen_equal(&padded.to_le_bytes(), byte);
+        return Some(found & !(u64::MAX << text.len()));
+    };
+    let mut found = sixteen_equal(last, byte) << (text.len() - last.len());
+    let (parts, _) = text.as_chunks();
+    for (number, part) in parts.iter().enumerate() {
+        found |= sixteen_equal(part, byte) << (16 * number);
+    }
+    Some(found)
+}
+
+#[inline(always)]
+fn sixteen_equal(bytes: &[u8; 16], byte: u8) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_set1_epi8};
-        // SAFETY: every x86-64 processor has what it takes (SSE2).
-        bits(bytes, |part| unsafe {
-            _mm_cmpeq_epi8(part, _mm_set1_epi8(byte as i8))
-        })
+        use std::arch::x86_64::{
+            _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8,
+        };
+        // SAFETY: it reads the sixteen bytes; every x86-64 processor has what it takes (SSE2).
+        let found = unsafe {
+            let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8)))
+        };
+        u64::from(found as u16)
     }
     #[cfg(not(target_arch = "x86_64"))]
-    bits(bytes, |other| other == byte)
+    {
+        let bit = |(at, &other): (usize, &u8)| u64::from(other == byte) << at;
+        bytes.iter().enumerate().map(bit).sum()
+    }
 }
 
 /// The highest bit of each byte that `tell` makes of sixteen.
@@ -360,6 +399,22 @@ mod tests {
             assert_eq!(alphanumerics(&bytes), wanted, "{byte}");
             let wanted = if byte == b' ' { u64::MAX } else { 1 << at };
             assert_eq!(equals(&bytes, byte), wanted, "{byte}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_found_in_texts_of_any_length() {
+        let mut seed = 11;
+        for count in 0..=LOOKED_BYTES + 1 {
+            for sought in [0, b'\t'] {
+                let mut byte = || b"ab\t\0"[random(&mut seed) as usize % 4];
+                let text: Vec<u8> = (0..count).map(|_| byte()).collect();
+                let all = text.iter().enumerate();
+                let found = all.filter(|&(_, &byte)| byte == sought);
+                let wanted =
+                    (count <= LOOKED_BYTES).then(|| found.map(|(at, _)| 1 << at).sum::<u64>());
+                assert_eq!(marks(&text, sought), wanted, "{text:?}");
+            }
         }
     }
 
