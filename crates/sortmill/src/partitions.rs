@@ -162,6 +162,8 @@ struct State {
     /// How many of them, the first ones, have left memory.
     spilled: usize,
     open: Option<Open>,
+    /// What the keys of all full blocks lie between, where it is known of each of them.
+    keys: Option<KeySpan>,
     divided: bool,
     /// Bytes of its records, and of what its blocks hold of them.
     bytes: u64,
@@ -174,7 +176,7 @@ struct State {
 /// Partitions are not divided at longer keys: every table and every unit beside it would hold them.
 const BOUNDARY_KEY_BYTES_MAX: usize = 4096;
 /// So much may be known of blocks' keys, or one such part of the memory that blocks have, if that is more.
-const SPANS_BYTES: u64 = 4 << 20;
+const SPANS_BYTES: u64 = 256 << 10;
 const SPANS_PART: u64 = 64;
 /// The low-water mark's least: partitions fill their blocks unevenly.
 pub const LOW_WATER_LEAST: u64 = 16;
@@ -389,16 +391,23 @@ impl<'a> Partitions<'a> {
             record_count: open.records(),
             payload_bytes: open.payload_bytes(),
         };
-        let keys = open.keys().cloned().map(Box::new);
+        let keys = open.keys();
+        state.keys = match (state.blocks.is_empty(), state.keys.take(), keys) {
+            (true, _, keys) => keys.cloned(),
+            (false, Some(all), Some(keys)) => Some(all.joined(keys.clone())),
+            (false, _, _) => None,
+        };
+        let keys = keys.filter(|keys| self.has_room_for(keys));
         state.blocks.push(Block {
             header,
             chunks: open.chunks(),
-            keys: keys.filter(|keys| self.has_room_for(keys)),
+            keys: keys.cloned().map(Box::new),
             whereabouts: Whereabouts::Memory(Arc::new(open.into_buffer())),
         });
     }
 
-    /// Whether so much more may be known of blocks' keys: all of it is no part of the plan's sum.
+    /// Whether so much more may be known of single blocks' keys, none of which is in the plan's sum. Without it they may be
+    /// whatever their partition has.
     fn has_room_for(&self, keys: &KeySpan) -> bool {
         let held = (self.plan.block_count * self.plan.block_bytes) as u64;
         let most = (held / SPANS_PART).max(SPANS_BYTES);
@@ -720,10 +729,12 @@ fn take(partition: &Partition) -> Arc<Content> {
     if !state.divided {
         // It is read for its own range alone.
         state.blocks.iter_mut().for_each(|block| block.keys = None);
+        state.keys = None;
     }
     Arc::new(Content::new(
         partition.id,
         state.blocks,
+        state.keys,
         (state.records, state.bytes),
     ))
 }

@@ -38,30 +38,29 @@ pub struct Content {
     pub bytes: u64,
     /// What the chunks that they came from lie between.
     pub chunks: Range<u64>,
-    /// And their keys, if that is known.
+    /// And their keys, if that is known; of single blocks it may be known better.
     pub keys: Option<KeySpan>,
 }
 
 impl Content {
-    /// Of a partition that received `records` and `bytes`.
-    pub(super) fn new(partition: u32, blocks: Vec<Block>, (records, bytes): (u64, u64)) -> Self {
+    /// Of a partition that received `records` and `bytes`, with the keys of all of it, if they are known.
+    pub(super) fn new(
+        partition: u32,
+        blocks: Vec<Block>,
+        keys: Option<KeySpan>,
+        (records, bytes): (u64, u64),
+    ) -> Self {
         let mut content = Self {
             partition,
             records,
             bytes,
             chunks: blocks.first().map_or(0..0, |block| block.chunks.clone()),
-            keys: blocks
-                .first()
-                .and_then(|block| block.keys.as_deref().cloned()),
+            keys,
             blocks,
         };
         for block in &content.blocks {
             let all = &mut content.chunks;
             *all = all.start.min(block.chunks.start)..all.end.max(block.chunks.end);
-            content.keys = match (content.keys.take(), block.keys.as_deref()) {
-                (Some(all), Some(keys)) => Some(all.joined(keys.clone())),
-                _ => None,
-            };
         }
         content
     }
