@@ -183,8 +183,24 @@ impl Pool {
 
     /// Ends every wait, now and later: [`Pool::take`] answers `None`.
     pub fn close(&self) {
-        lock(&self.shared.state).closed = true;
-        self.shared.returned.notify_all();
+        self.shared.close();
+    }
+
+    /// Closes the pool when it is called, if the pool is still there; holds none of its memory.
+    pub fn closer(&self) -> impl Fn() + Send + 'static {
+        let pool = Arc::downgrade(&self.shared);
+        move || {
+            if let Some(shared) = pool.upgrade() {
+                shared.close();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        lock(&self.state).closed = true;
+        self.returned.notify_all();
     }
 }
 

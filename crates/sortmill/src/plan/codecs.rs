@@ -58,6 +58,7 @@ pub struct PackedInputs {
 /// The most that is read of a compressed input at once: beyond, nothing is gained.
 const READ_BYTES_MAX: u64 = 1 << 20;
 const READ_BYTES_MIN: u64 = 4 << 10;
+const ROW_READ_BYTES_MIN: u64 = 64 << 10;
 /// What a member may want that says so too late to be planned for: twice what the usual levels of zstd and xz want,
 /// where memory allows it.
 const GROWN_BYTES_MAX: u64 = 16 << 20;
@@ -128,7 +129,9 @@ impl Decoders {
             false => packed_count,
         };
         let count = count.max(1);
-        let read_bytes = (limit / 256 / count).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
+        // However many there are: small reads cost each row a seek and a hand-over.
+        let least = ROW_READ_BYTES_MIN.min(limit / 512);
+        let read_bytes = (limit / 256 / count).clamp(least.max(READ_BYTES_MIN), READ_BYTES_MAX);
         let grown = match packed.may_grow || of_streams {
             true => (limit / 6 / count).min(GROWN_BYTES_MAX),
             false => 0,
@@ -163,7 +166,7 @@ impl Decoders {
 }
 
 /// What one takes that reads the output again.
-fn own_bytes(job: &Job) -> u64 {
+pub(super) fn own_bytes(job: &Job) -> u64 {
     job.compress.map_or(0, |compress| match compress.codec {
         Codec::Bzip2 => 5 << 20,
         _ => (512 << 10) + 4 * frame_bytes(job) as u64,

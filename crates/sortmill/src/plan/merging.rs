@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sortmill_io::os::Machine;
 use sortmill_io::{ALIGN_BYTES, align_up};
 
+use super::codecs::own_bytes;
 use super::{Budget, ChunkBuffers, Decoders, Doubt, Encoders, Inputs, Plan, in_flight_bytes};
 use crate::chunks::Extent;
 use crate::disk::Figures;
@@ -121,6 +122,10 @@ pub fn within(
     };
     let wished = files + files.max(2 * rows.extra);
     let block_count = wished.min(budget.left_bytes() / rows.buffer()).max(1);
+    // Each file waits for its first piece with the others' in hand.
+    if block_count <= files {
+        return None;
+    }
     budget.hold("buffers of inputs", block_count * rows.buffer())?;
     let block_bytes = rows.buffer() as usize;
     let temp_bytes = match steps[..] {
@@ -251,7 +256,9 @@ impl Rows {
         rows.fit(job, left).or_else(|| {
             // Where memory is that short, streams are rather merged than decompressed.
             let unpacking = rows.unpacking.as_mut()?;
-            unpacking.memory_bytes = inputs.packed.memory_bytes;
+            // Two at least go at once, and together have what the output's takes when it is read again.
+            let own = own_bytes(job).div_ceil(2);
+            unpacking.memory_bytes = inputs.packed.memory_bytes.max(own);
             rows.fit(job, left)
         })
     }
@@ -300,7 +307,11 @@ impl Rows {
             return Some(rows);
         }
         let beside = (rows.extra + RUN_BUFFERS as u64) * rows.buffer();
-        let left = left.checked_sub(beside)?;
+        let mut left = left.checked_sub(beside)?;
+        if rows.alone() == 0 {
+            // What reads a compressed output again.
+            left = left.checked_sub(codecs)?;
+        }
         // A step may be of streams, and another one of runs.
         let plain = rows.buffer() + rows.headroom;
         let codec = rows.unpacking.as_ref().map_or(0, Decoders::each_bytes);
@@ -441,7 +452,8 @@ impl Steps {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::job::{Disorder, Input, Output};
+    use crate::job::{Compress, Disorder, Input, Output};
+    use sortmill_io::codec::Codec;
 
     const MIB: u64 = 1 << 20;
 
@@ -513,7 +525,7 @@ mod tests {
             memory_bytes_available: 1 << 40,
             memory_bytes_total: 1 << 40,
         };
-        for memory in [26, 40, 64, 256, 1024, 20_000].map(|mib| mib * MIB) {
+        for memory in [26, 30, 36, 40, 46, 64, 256, 1024, 20_000].map(|mib| mib * MIB) {
             for (packed, files, streams) in [
                 (1, 0, 0),
                 (2, 0, 0),
@@ -522,12 +534,19 @@ mod tests {
                 (1000, 10, 1),
                 (1, 200, 0),
                 (0, 3, 20),
+                (0, 20, 0),
+                (0, 100, 0),
             ] {
-                for codec_bytes in [512 << 10, 3 << 20, 129 << 20] {
+                for (codec_bytes, to) in [
+                    (512 << 10, None),
+                    (3 << 20, Some(Codec::Gzip)),
+                    (129 << 20, Some(Codec::Bzip2)),
+                ] {
                     let mut job = Job::new(vec![Input::Stdin], Output::Stdout, Format::Lines);
                     job.merge = Some(Disorder::Refused);
                     job.memory_bytes = Some(memory);
                     job.decompress = true;
+                    job.compress = to.map(|codec| Compress { codec, level: None });
                     let mut extents = vec![Extent::Stream; packed + streams];
                     extents.extend(vec![Extent::File(50_000_000); files]);
                     let mut inputs = Inputs {
@@ -551,9 +570,15 @@ mod tests {
                     let merging = plan.merging.as_ref().unwrap();
                     let all = packed + files + streams;
                     assert_eq!(merging.steps.is_empty(), merging.fan_in >= all);
-                    let decoders = plan.decoders.as_ref().unwrap();
-                    assert_eq!(decoders.count, (packed + streams).min(merging.fan_in));
-                    assert!(decoders.memory_bytes >= inputs.packed.memory_bytes);
+                    // Each file waits for its first piece with the others' in hand.
+                    let in_turns = !merging.steps.is_empty();
+                    let at_once = if in_turns { merging.fan_in } else { files };
+                    assert!(plan.block_count > at_once, "{memory} {plan:?}");
+                    if packed + streams > 0 {
+                        let decoders = plan.decoders.as_ref().unwrap();
+                        assert_eq!(decoders.count, (packed + streams).min(merging.fan_in));
+                        assert!(decoders.memory_bytes >= inputs.packed.memory_bytes);
+                    }
                     assert!(packed == 0 || merging.fan_in <= 256);
                     let is_plenty = memory >= 1024 * MIB && all < 256 && codec_bytes < 4 << 20;
                     assert!(!is_plenty || plan.passes == 1, "{memory} {packed} {plan:?}");

@@ -39,7 +39,7 @@ use crate::metrics::{Finished, Meter, Metrics, Stage};
 use crate::order::{Format, Order};
 use crate::partitions::Counts;
 use crate::plan::{Merging, Plan, RUN_BUFFERS};
-use crate::queue::{Queue, Stop};
+use crate::queue::{Queue, Stop, StopOnPanic};
 use crate::report::Merged;
 use crate::rows::{RowQueues, Run};
 use crate::stage::merge::{Device, Follows, Late, RowMerge, RunWriter, merge_rows};
@@ -232,8 +232,7 @@ fn make_run(
     let wrong =
         |error: std::io::Error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string());
     let pool = Pool::new(RUN_BUFFERS, plan.block_bytes).map_err(wrong)?;
-    let closed = pool.clone();
-    stop.on_stop(move || closed.close());
+    stop.on_stop(pool.closer());
     let (run, written_bytes, dropped) = pass(shared, rows, None, done, |merge, meter| {
         let doing = "starting to write a run";
         let ring = os.ring(1);
@@ -459,6 +458,8 @@ fn pass<'t, T: Send>(
     let rows = Sorts::of(rows);
     let fetches = rows.fetches(plan, stop)?;
     let (read_ends, merge_end, packed_end, write_end) = scope(|threads| {
+        // Where a thread cannot be started, those that were wait for no other.
+        let guard = StopOnPanic::new(stop);
         let mut readers: Vec<ScopedJoinHandle<'_, Option<(RowsRead, Finished)>>> = Vec::new();
         if !rows.files.is_empty() {
             let files = rows.files;
@@ -533,6 +534,7 @@ fn pass<'t, T: Send>(
             let count = plan.encoders.as_ref().map_or(0, |encoders| encoders.count);
             (0..count).map(spawn_one).collect::<Vec<_>>()
         });
+        guard.disarm();
         let read_ends: Vec<_> = readers.into_iter().map(join).collect();
         let merge_end = join(merger);
         let mut packed_end: (Option<PackedBytes>, Vec<Option<Finished>>) = (None, Vec::new());

@@ -24,6 +24,28 @@ fn compress(scratch: &Scratch, names: &[String], member_bytes: usize) -> Vec<Str
         .collect()
 }
 
+/// What compressing takes was not kept from what rows have: with less buffers than rows each waited for the others, for ever.
+#[test]
+fn plain_files_are_merged_into_a_compressed_one_in_little_memory() {
+    let scratch = Scratch::new("merge-packed-output");
+    let names = files(&scratch, 100, 20_000);
+    let wanted = coreutils(&scratch, &names);
+    for (name, memory) in [
+        ("out.gz", "26MiB"),
+        ("out.gz", "30MiB"),
+        ("out.lz4", "40MiB"),
+        ("out.bz2", "45MiB"),
+        ("out.zst", "45MiB"),
+    ] {
+        let line = format!("--memory {memory} -T {{}} -o {{}}{name}");
+        let command = merge(words(&scratch, &line));
+        run_well(with_files(command, &scratch, &names));
+        let codec = Codec::of_name(name.as_ref()).unwrap();
+        let made = unpacked(codec, &std::fs::read(scratch.path(name)).unwrap());
+        assert!(made == wanted, "{name} {memory}");
+    }
+}
+
 #[test]
 fn compressed_files_are_merged_as_what_they_were() {
     let scratch = Scratch::new("merge-packed");

@@ -23,8 +23,8 @@ use crate::queue::{Queue, Stop};
 
 /// Buffers of each row.
 const BUFFERS: usize = 2;
-/// The most reads in flight.
-const DEPTH_MAX: usize = 32;
+/// The most reads in flight: a file is open while it is read, and a process may have as few as 64 descriptors.
+const DEPTH_MAX: usize = 16;
 
 /// What lies between who reads compressed rows and those who decompress them.
 pub struct Fetches {

@@ -82,8 +82,8 @@ pub fn read_packed_row<'a>(
 fn own_pool(reader: &SortedReader<'_>) -> Result<Pool> {
     let pool = Pool::new(STREAM_BUFFERS, reader.plan.block_bytes)
         .map_err(|error| Error::new(ErrorKind::Memory, "mapping memory", error.to_string()))?;
-    let closed = pool.clone();
-    reader.stop.on_stop(move || closed.close());
+    // There is one for each row of each step, and none outlives its row.
+    reader.stop.on_stop(pool.closer());
     Ok(pool)
 }
 
