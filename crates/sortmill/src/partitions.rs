@@ -176,7 +176,7 @@ struct State {
 /// Partitions are not divided at longer keys: every table and every unit beside it would hold them.
 const BOUNDARY_KEY_BYTES_MAX: usize = 4096;
 /// So much may be known of blocks' keys, or one such part of the memory that blocks have, if that is more.
-const SPANS_BYTES: u64 = 256 << 10;
+const SPANS_BYTES: u64 = 1 << 20;
 const SPANS_PART: u64 = 64;
 /// The low-water mark's least: partitions fill their blocks unevenly.
 pub const LOW_WATER_LEAST: u64 = 16;
