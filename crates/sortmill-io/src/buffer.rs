@@ -318,6 +318,18 @@ mod tests {
         assert_eq!(pool.peak_bytes(), 3 * 8192);
     }
 
+    /// Many pools of a job come and go, and all may have to be closed until it ends.
+    #[test]
+    fn what_closes_a_pool_holds_none_of_its_memory() {
+        let pool = Pool::new(1, 4096).unwrap();
+        let closers = [pool.closer(), pool.closer()];
+        assert_eq!(Arc::strong_count(&pool.shared), 1);
+        closers[0]();
+        assert!(pool.take().is_none());
+        drop(pool);
+        closers[1]();
+    }
+
     #[test]
     fn a_closed_pool_ends_the_wait() {
         let pool = Pool::new(1, 4096).unwrap();

@@ -144,3 +144,63 @@ impl Unit {
         self.blocks().map(records).sum()
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use sortmill_io::frame::Header;
+
+    use super::super::Whereabouts;
+    use super::*;
+    use crate::batch::{Batch, Offsets};
+    use crate::fingerprint::Fingerprint;
+    use crate::order::{Format, KeyPart, Order};
+
+    /// What the keys of records that are their keys, of one byte, lie between.
+    fn span(keys: &[u8]) -> KeySpan {
+        let order = Order::new(Format::Fixed(1), &[KeyPart::plain(0, 1)]).unwrap();
+        let offsets: Vec<u32> = (0..=keys.len() as u32).collect();
+        let batch = Batch {
+            chunk: 0,
+            bytes: keys,
+            offsets: Offsets::Each(&offsets),
+            fingerprint: Fingerprint::default(),
+        };
+        let rows: Vec<u32> = (0..keys.len() as u32).collect();
+        KeySpan::of(&order, &batch, &rows)
+    }
+
+    /// A partition with a block for each of these keys, `None` if nothing is kept of one, with `keys` of all.
+    fn content(blocks: &[Option<&[u8]>], keys: Option<&[u8]>) -> Arc<Content> {
+        let block = |keys: &Option<&[u8]>| Block {
+            header: Header::default(),
+            whereabouts: Whereabouts::Leaving,
+            chunks: 0..1,
+            keys: keys.map(|keys| Box::new(span(keys))),
+        };
+        let blocks = blocks.iter().map(block).collect();
+        Arc::new(Content::new(0, blocks, keys.map(span), (0, 0)))
+    }
+
+    fn wanted(content: &Arc<Content>, from: &[u8], to: &[u8]) -> usize {
+        let at = |key: &[u8]| Boundary {
+            key: key.to_vec(),
+            chunk: 0,
+        };
+        let found = Content::between(content, Some(&at(from)), Some(&at(to)));
+        found.map_or(0, |content| content.blocks.len())
+    }
+
+    /// There is no room to know the keys of each block of a stream that goes on and on. Without the partition's own, each
+    /// part of what was divided would read all that lacks them.
+    #[test]
+    fn a_block_of_unknown_keys_has_those_of_its_partition() {
+        let some = content(&[Some(b"bc"), None, Some(b"ef")], Some(b"bf"));
+        assert_eq!(wanted(&some, b"a", b"b"), 0);
+        assert_eq!(wanted(&some, b"b", b"d"), 2);
+        assert_eq!(wanted(&some, b"d", b"e"), 1);
+        assert_eq!(wanted(&some, b"e", b"z"), 2);
+        assert_eq!(wanted(&some, b"g", b"z"), 0);
+        let none = content(&[Some(b"bc"), None], None);
+        assert_eq!(wanted(&none, b"g", b"z"), 1);
+    }
+}

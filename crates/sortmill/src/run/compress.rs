@@ -15,15 +15,16 @@
 
 use sortmill_io::Pool;
 use sortmill_io::codec::{Codec, Encoder, bound_bytes};
-use sortmill_io::sync::{Mutex, lock};
+use sortmill_io::sync::{Mutex, Scope, ScopedJoinHandle, lock, spawn};
 
+use super::distribute::{guarded, join};
 use super::{Shared, Where, mapped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Compress, Job};
-use crate::metrics::{Meter, Stage, State};
+use crate::metrics::{Finished, Meter, Stage, State};
 use crate::places::Places;
 use crate::plan::Encoders;
-use crate::queue::Queue;
+use crate::queue::{Queue, Stop};
 use crate::stage::write::{OutBlock, Output, Sink};
 
 const DOING: &str = "compressing the output";
@@ -113,6 +114,9 @@ impl<'a> Packed<'a> {
     }
 }
 
+/// A thread that compresses.
+pub type Encoding<'scope> = ScopedJoinHandle<'scope, Option<Finished>>;
+
 /// Bytes of the compressed output, and of each of its files if there are several.
 pub struct PackedBytes {
     pub all: u64,
@@ -162,8 +166,49 @@ impl Frames {
         }
     }
 
+    /// Starts the threads that compress, for `to`.
+    pub fn start<'scope, 'a: 'scope>(
+        &'scope self,
+        threads: &'scope Scope<'scope, '_>,
+        shared: &'scope Shared<'_>,
+        (output, packed): (&'a Output<'a>, &'scope Mutex<Packed<'a>>),
+        began_ns: u64,
+    ) -> Vec<Encoding<'scope>> {
+        let start_one = |number| {
+            let name = format!("compress-{number}");
+            spawn(threads, &name.clone(), move || {
+                let mut meter = shared.meter(&name, &[Stage::Compress], began_ns);
+                let result = guarded(shared.stop, || self.compress(output, packed, &mut meter));
+                result.map(|()| meter.finish(Stage::Compress))
+            })
+        };
+        let encoders = shared.plan.encoders.as_ref();
+        (0..encoders.map_or(0, |encoders| encoders.count))
+            .map(start_one)
+            .collect()
+    }
+
+    /// No more frames come: waits for the threads, and finishes what they made unless the job is ending. Answers how much
+    /// that is, and what each of them did.
+    pub fn end<'a>(
+        &self,
+        encodings: Vec<Encoding<'_>>,
+        (output, packed): (&'a Output<'a>, &Mutex<Packed<'a>>),
+        kind: (bool, bool),
+        stop: &Stop,
+        meter: &mut Meter<'_>,
+    ) -> (Option<PackedBytes>, Vec<Option<Finished>>) {
+        self.queue.close();
+        let ends = encodings.into_iter().map(join).collect();
+        let made = match stop.is_stopped() {
+            true => None,
+            false => guarded(stop, || self.finish(output, packed, kind, meter)),
+        };
+        (made, ends)
+    }
+
     /// A thread: frames to `sink`, until there are no more.
-    pub fn compress<'a>(
+    fn compress<'a>(
         &self,
         output: &'a Output<'a>,
         packed: &Mutex<Packed<'a>>,
@@ -205,7 +250,7 @@ impl Frames {
 
     /// All frames have been compressed: sends what is left, padded to whole blocks if the output is a file, or several files.
     /// Answers the bytes of the compressed output. Of an output without a record that is one empty frame, as programs want it.
-    pub fn finish<'a>(
+    fn finish<'a>(
         &self,
         output: &'a Output<'a>,
         packed: &Mutex<Packed<'a>>,

@@ -23,7 +23,7 @@ use sortmill_io::os::Kind;
 use sortmill_io::sync::atomic::AtomicU32;
 use sortmill_io::sync::{Arc, Mutex, ScopedJoinHandle, lock, scope, spawn};
 
-use super::compress::{Frames, Packed, PackedBytes};
+use super::compress::{Frames, Packed};
 use super::distribute::{Distributed, guarded, join};
 use super::proof::compare_bytes;
 use super::sorting::Sorted;
@@ -521,33 +521,18 @@ fn pass<'t, T: Send>(
             })
         });
         let compressing = output.and_then(|to| Some((to, to.frames?)));
-        let encoders = compressing.map(|(to, frames)| {
-            let spawn_one = |number| {
-                let name = format!("compress-{number}");
-                spawn(threads, &name.clone(), move || {
-                    let mut meter = shared.meter(&name, &[Stage::Compress], began_ns);
-                    let result =
-                        guarded(stop, || frames.compress(to.writes, to.packed, &mut meter));
-                    result.map(|()| meter.finish(Stage::Compress))
-                })
-            };
-            let count = plan.encoders.as_ref().map_or(0, |encoders| encoders.count);
-            (0..count).map(spawn_one).collect::<Vec<_>>()
+        let encodings = compressing.map(|(to, frames)| {
+            let all = frames.start(threads, shared, (to.writes, to.packed), began_ns);
+            (to, frames, all)
         });
         guard.disarm();
         let read_ends: Vec<_> = readers.into_iter().map(join).collect();
         let merge_end = join(merger);
-        let mut packed_end: (Option<PackedBytes>, Vec<Option<Finished>>) = (None, Vec::new());
-        if let Some((to, frames)) = compressing {
-            frames.queue.close();
-            packed_end.1 = encoders.into_iter().flatten().map(join).collect();
-            if !stop.is_stopped() {
-                let mut meter = Meter::start(os, &[]);
-                let kind = (to.is_file(), false);
-                let finish = || frames.finish(to.writes, to.packed, kind, &mut meter);
-                packed_end.0 = guarded(stop, finish);
-            }
-        }
+        let end = |(to, frames, all): (&To<'t>, &Frames, _)| {
+            let (into, kind) = ((to.writes, to.packed), (to.is_file(), false));
+            frames.end(all, into, kind, stop, &mut Meter::start(os, &[]))
+        };
+        let packed_end = encodings.map(end).unwrap_or_default();
         if let Some(to) = output {
             to.writes.blocks.close();
         }

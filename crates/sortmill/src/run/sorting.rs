@@ -334,19 +334,9 @@ pub fn sort(
             });
             result.map(|bytes| (bytes, meter.finish(Stage::Write)))
         });
-        let encoders = frames.as_ref().map(|frames| {
-            let spawn_one = |number| {
-                let (writes, packed) = (&writes, &packed);
-                let name = format!("compress-{number}");
-                spawn(threads, &name.clone(), move || {
-                    let mut meter = shared.meter(&name, &[Stage::Compress], began_ns);
-                    let result = guarded(stop, || frames.compress(writes, packed, &mut meter));
-                    result.map(|()| meter.finish(Stage::Compress))
-                })
-            };
-            let count = plan.encoders.as_ref().map_or(0, |encoders| encoders.count);
-            (0..count).map(spawn_one).collect::<Vec<_>>()
-        });
+        let to = (&writes, &packed);
+        let encodings =
+            (frames.as_ref()).map(|frames| (frames, frames.start(threads, shared, to, began_ns)));
         let mut meter = Meter::start(os, &[]);
         guarded(stop, || {
             phase.put_header(span.header, before_units, &mut meter)
@@ -358,16 +348,10 @@ pub fn sort(
         if !stop.is_stopped() {
             guarded(stop, || phase.finish(&mut meter));
         }
-        let mut packed_end = (None, Vec::new());
-        if let Some(frames) = &frames {
-            frames.queue.close();
-            packed_end.1 = encoders.into_iter().flatten().map(join).collect();
-            if !stop.is_stopped() {
-                let kind = (is_file, span.made_parts.is_some());
-                let finish = || frames.finish(&writes, &packed, kind, &mut meter);
-                packed_end.0 = guarded(stop, finish);
-            }
-        }
+        let kind = (is_file, span.made_parts.is_some());
+        let packed_end = encodings
+            .map(|(frames, all)| frames.end(all, to, kind, stop, &mut meter))
+            .unwrap_or_default();
         blocks.close();
         (load_end, worker_ends, packed_end, join(writer))
     });

@@ -24,6 +24,28 @@ fn compress(scratch: &Scratch, names: &[String], member_bytes: usize) -> Vec<Str
         .collect()
 }
 
+/// Files are open while they are read: plain ones many at a time, and compressed ones beside them.
+#[test]
+fn plain_and_compressed_files_are_merged_with_64_descriptors() {
+    let scratch = Scratch::new("merge-packed-few");
+    let names = files(&scratch, 80, 400_000);
+    let wanted = coreutils(&scratch, &names);
+    let inputs = [&names[..40], &compress(&scratch, &names[40..], 90_000)[..]].concat();
+    let inputs: Vec<String> = (inputs.iter())
+        .map(|name| scratch.path(name).display().to_string())
+        .collect();
+    for flags in ["--memory 128MiB", "--memory 256MiB", "--memory 64MiB"] {
+        let line = words(&scratch, &format!("{flags} -T {{}} -o {{}}out")).join(" ");
+        let all = inputs.join(" ");
+        let script = format!("ulimit -n 64; exec {PROGRAM} merge {line} {all}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).env_remove("TMPDIR");
+        run_well(caught(command));
+        let made = std::fs::read(scratch.path("out")).unwrap();
+        assert!(made == wanted, "{flags}");
+    }
+}
+
 /// What compressing takes was not kept from what rows have: with less buffers than rows each waited for the others, for ever.
 #[test]
 fn plain_files_are_merged_into_a_compressed_one_in_little_memory() {

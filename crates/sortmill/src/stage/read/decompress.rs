@@ -24,7 +24,6 @@
 //! decompress-1   input 1  =======|.............   => handed on            ... waits with what fits the buffers
 //! ```
 
-use std::io::Read;
 use std::ops::Range;
 
 use sortmill_io::codec::{Codec, Decoder, Wrong};
@@ -317,16 +316,7 @@ impl Work<'_> {
                 return Ok(false);
             };
             let room = &mut buffer[self.headroom_bytes..self.headroom_bytes + self.chunk_bytes];
-            let bytes = match fill(&mut decoder, room) {
-                Ok(bytes) => bytes,
-                Err(wrong) => {
-                    let at = decoder.position();
-                    return Err(match decoder.reader().failed.take() {
-                        Some(error) => error,
-                        None => told(wrong, at),
-                    });
-                }
-            };
+            let bytes = fill(&mut decoder, room, told)?;
             let last = bytes < self.chunk_bytes;
             let assignment = Assignment {
                 chunk,
@@ -356,15 +346,24 @@ impl Work<'_> {
 }
 
 /// Fills as much of `room` as there is left; less than all only at the end.
-pub(super) fn fill<R: Read>(
-    decoder: &mut Decoder<R>,
+///
+/// # Errors
+/// What failed in reading, else what `told` makes of what is wrong with the byte it is at.
+pub(super) fn fill(
+    decoder: &mut Decoder<&mut Packed<'_, '_, '_>>,
     room: &mut [u8],
-) -> std::result::Result<usize, Wrong> {
+    told: impl Fn(Wrong, u64) -> Error,
+) -> Result<usize> {
     let mut filled = 0;
     while filled < room.len() {
-        match decoder.read(&mut room[filled..])? {
-            0 => break,
-            made => filled += made,
+        match decoder.read(&mut room[filled..]) {
+            Ok(0) => break,
+            Ok(made) => filled += made,
+            Err(wrong) => {
+                let at = decoder.position();
+                let failed = decoder.reader().failed.take();
+                return Err(failed.unwrap_or_else(|| told(wrong, at)));
+            }
         }
     }
     Ok(filled)

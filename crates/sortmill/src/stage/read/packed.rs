@@ -76,6 +76,16 @@ enum Way<'a> {
     },
 }
 
+impl Way<'_> {
+    /// A stream of which `begun` has come, or nothing.
+    fn stream(begun: Option<(Buffer, Range<usize>)>) -> Self {
+        Self::Stream {
+            at: begun.as_ref().map_or(0, |(_, range)| range.len()),
+            begun,
+        }
+    }
+}
+
 /// A file that is read ahead.
 struct Ahead<'a> {
     ring: &'a mut Box<dyn Ring>,
@@ -99,19 +109,9 @@ impl<'a, 'm, 'o> Packed<'a, 'm, 'o> {
     ) -> Result<Self> {
         let way = match source.codec {
             Some(_) => Way::File(reads.ahead(os)?),
-            None => Way::Stream {
-                at: begun.as_ref().map_or(0, |(_, range)| range.len()),
-                begun,
-            },
+            None => Way::stream(begun),
         };
-        Ok(Self {
-            os,
-            source,
-            stop,
-            meter,
-            way,
-            failed: None,
-        })
+        Ok(Self::by(way, os, source, stop, meter))
     }
 
     /// The bytes of a file that another thread reads for `row`.
@@ -122,18 +122,12 @@ impl<'a, 'm, 'o> Packed<'a, 'm, 'o> {
         (fetches, row): (&'m Fetches, usize),
         meter: &'m mut Meter<'o>,
     ) -> Self {
-        Self {
-            os,
-            source,
-            stop,
-            meter,
-            way: Way::Fetched {
-                fetches,
-                row,
-                buffer: None,
-            },
-            failed: None,
-        }
+        let way = Way::Fetched {
+            fetches,
+            row,
+            buffer: None,
+        };
+        Self::by(way, os, source, stop, meter)
     }
 
     /// Those of a stream of which `begun` has come.
@@ -144,15 +138,22 @@ impl<'a, 'm, 'o> Packed<'a, 'm, 'o> {
         begun: (Buffer, Range<usize>),
         meter: &'m mut Meter<'o>,
     ) -> Self {
+        Self::by(Way::stream(Some(begun)), os, source, stop, meter)
+    }
+
+    fn by(
+        way: Way<'m>,
+        os: &'a dyn Os,
+        source: &'a Source,
+        stop: &'a Stop,
+        meter: &'m mut Meter<'o>,
+    ) -> Self {
         Self {
             os,
             source,
             stop,
             meter,
-            way: Way::Stream {
-                at: begun.1.len(),
-                begun: Some(begun),
-            },
+            way,
             failed: None,
         }
     }

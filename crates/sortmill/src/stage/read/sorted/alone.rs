@@ -109,16 +109,7 @@ fn unpack_row(
         // It is the merge that it waits for, and not that there were too few.
         meter.lap(Stage::Decompress, State::Output);
         let mut buffer = buffer.ok_or_else(|| reader.stop.error())?;
-        let bytes = match fill_unpacked(&mut decoder, &mut buffer[from..from + read_bytes]) {
-            Ok(bytes) => bytes,
-            Err(wrong) => {
-                let at = decoder.position();
-                return Err(match decoder.reader().failed.take() {
-                    Some(error) => error,
-                    None => told(wrong, at),
-                });
-            }
-        };
+        let bytes = fill_unpacked(&mut decoder, &mut buffer[from..from + read_bytes], told)?;
         let meter = &mut *decoder.reader().meter;
         meter.stage(Stage::Decompress).bytes_out += bytes as u64;
         meter.lap(Stage::Decompress, State::Work);
