@@ -20,8 +20,9 @@ pub const WORTH: u64 = 2;
 /// It stands aside for as many times the records that showed that.
 pub const ASIDE: u64 = 16;
 
-/// A group is a row of words: its key's length and where it lies, the key's first bytes, and the states of its aggregates. A key
-/// that is short lies in its row, a longer one among the long keys.
+// A group is a row of words: its key's length and where it lies, the key's first bytes, and the states of its aggregates. A key
+// that is short lies in its row, a longer one among the long keys.
+
 /// One more than the bytes of the key in the lower half, 0 where no group is, and in the upper where it begins among the long keys.
 const KEY: usize = 0;
 const SHORT: std::ops::Range<usize> = 1..3;
