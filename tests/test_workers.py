@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -33,6 +35,32 @@ def test_a_process_that_nobody_waits_for_any_more_ends_without_words() -> None:
     ended = subprocess.run(words, stdin=theirs.fileno(), capture_output=True, timeout=60)
     theirs.close()
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_a_process_that_has_loaded_and_is_not_needed_ends_without_words(tmp_path: Path) -> None:
+    """Whoever started it goes away without having read what it said, and the system calls that a reset."""
+    for _ in range(20):
+        ours, theirs = socket.socketpair()
+        with (tmp_path / "memory").open("w+b") as memory:
+            functions = cloudpickle.dumps([])
+            memory.write(functions)
+            memory.flush()
+            words = "import sys; from sortmill._worker import main; main([int(sys.argv[1])] * 2, False)"
+            worker = subprocess.Popen(
+                [sys.executable, "-c", words, str(memory.fileno())],
+                stdin=theirs.fileno(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[memory.fileno()],
+            )
+            theirs.close()
+            ours.sendall(len(functions).to_bytes(8, "little"))
+            # Of two answers, which have the same length, it has said both, and one stays there.
+            ours.recv(56)
+            ours.recv(1, socket.MSG_PEEK)
+            ours.close()
+            said, _ = worker.communicate(timeout=60)
+        assert said == b"" and worker.returncode in (0, -signal.SIGKILL)
 
 
 def test_processes_are_forks_of_one_that_has_arrow(tmp_path: Path) -> None:
@@ -63,6 +91,49 @@ def test_processes_are_forks_of_one_that_has_arrow(tmp_path: Path) -> None:
     )
     parents, numbers = zip(*(line.split() for line in found))
     assert report.processes["died"] > 0 and len(set(parents)) == 1 and len(set(numbers)) == len(numbers)
+
+
+def test_one_that_is_forked_ahead_has_loaded_the_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that takes long to import used to be waited for after each death."""
+    lines = lines_of(tmp_path, 1000)
+    log = tmp_path.with_name(tmp_path.name + "-log")
+    log.touch()
+    folder = tmp_path.with_name(tmp_path.name + "-modules")
+    folder.mkdir()
+    (folder / "slow_to_import.py").write_text(f"""
+import os, signal, time
+
+def logged(word=""):
+    with open({str(log)!r}, "a+") as file:
+        file.write(word)
+        file.seek(0)
+        words = file.read()
+    return words.count("i"), words.count("d")
+
+def dies(batch):
+    state = dies.__dict__
+    state["calls"] = state.get("calls", 0) + 1
+    imported, died = logged()
+    if state["calls"] == 2 and died < 3:
+        # From the second death on there is one more that has come so far, before anybody asks it.
+        until = time.monotonic() + 60
+        while died > 0 and imported < died + 2:
+            assert time.monotonic() < until, "nothing was imported ahead"
+            time.sleep(0.01)
+            imported, died = logged()
+        logged("d")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return batch
+
+logged("i")
+""")
+    monkeypatch.syspath_prepend(str(folder))
+    module = importlib.import_module("slow_to_import")
+    log.write_text("")
+    found, report = made(
+        tmp_path, lambda table: table.map_batches(module.dies, {"line": str}, batch_size=100, pure=True), processes=1
+    )
+    assert found == lines and report.processes["died"] == 3
 
 
 def test_where_threads_run_nothing_is_forked(tmp_path: Path) -> None:

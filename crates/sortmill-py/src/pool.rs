@@ -11,7 +11,7 @@
 //! the process made out of the other; the function looks at it where it lies (`columns.rs`).
 //!
 //! Processes are forks of a server that has imported what they need to begin with (`server.rs`), so one takes some
-//! milliseconds to be there. From the first one on that dies, another one is forked ahead.
+//! milliseconds to be there. From the first one on that dies, another one is forked ahead, and loads the functions meanwhile.
 //!
 //! A process that dies takes its batch along: of a pure function it is called again in a new process, three times at most,
 //! of any other the job fails. The processes end when the pool does, and by themselves when this process dies
@@ -51,7 +51,7 @@ pub struct Pool {
     /// What starts processes.
     server: Server,
     processes: Vec<Mutex<Process>>,
-    /// One that was forked ahead, and has been told nothing yet.
+    /// One that was forked ahead, and has been asked nothing yet.
     spare: Mutex<Option<Live>>,
     /// How many workers of the engine are bound to each process.
     bound: Mutex<Vec<usize>>,
@@ -251,23 +251,27 @@ impl Pool {
         }
     }
 
-    /// Has the server start a process, without waiting for it.
+    /// Has the server start a process, without waiting for it. What it needs lies there when it begins: a module of the user's may
+    /// take long to import, and one that was forked ahead does that while others work.
     fn fork(&self) -> Result<Live, Broken> {
         let (ours, theirs) = UnixStream::pair()?;
-        let live = Live {
+        let mut live = Live {
             id: 0,
             stream: ours,
             given: Shared::new()?,
             made: Shared::new()?,
             looked: None,
         };
+        live.given.write(&self.payload)?;
+        let length = (self.payload.len() as u64).to_le_bytes();
+        live.stream.write_all(&length)?;
         self.server
             .start(&theirs, [&live.given, &live.made])
             .map_err(|cause| not_started(&cause))?;
         Ok(live)
     }
 
-    /// Hears who a process is and tells it what it needs; no function pays for that with its time.
+    /// Hears who a process is and that it has what it needs; no function pays for that with its time.
     fn begin(&self, live: &mut Live) -> Result<(), Broken> {
         live.stream.set_read_timeout(Some(LOOK_EVERY))?;
         let hello = self.receive(live, None)?;
@@ -282,12 +286,6 @@ impl Pool {
             self.server_bytes_peak
                 .fetch_max(resident, Ordering::Relaxed);
         }
-        let length = (self.payload.len() as u64).to_le_bytes();
-        let sent = live
-            .stream
-            .write_all(&length)
-            .and_then(|()| live.stream.write_all(&self.payload));
-        sent.map_err(|_| Broken::Died(String::new()))?;
         // It says when it has all it needs to begin with.
         self.receive(live, None).map(drop)
     }

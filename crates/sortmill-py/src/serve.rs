@@ -39,12 +39,14 @@ pub fn serve(py: Python<'_>, memory: (i32, i32), is_forked: bool) -> PyResult<()
     let module = py.import("sortmill._worker")?;
     module.call_method0("close_stdin")?;
     let (given, made) = (Shared::inherited(memory.0)?, Shared::inherited(memory.1)?);
-    let Ok(payload) = py.detach(|| receive_payload(&mut stream)) else {
-        // Or by now.
+    let Ok(payload) = py.detach(|| receive_payload(&mut stream, &given)) else {
         return Ok(());
     };
     let functions = load(&module, &payload);
-    Answer::default().send(&mut stream)?;
+    if Answer::default().send(&mut stream).is_err() {
+        // Or by now.
+        return Ok(());
+    }
     let mut served = Served {
         functions,
         callers: HashMap::new(),
@@ -69,16 +71,12 @@ pub fn serve(py: Python<'_>, memory: (i32, i32), is_forked: bool) -> PyResult<()
     }
 }
 
-fn receive_payload(stream: &mut UnixStream) -> std::io::Result<Vec<u8>> {
-    let mut length = [0; 8];
+/// Reads the functions, of which it is told how long they are, where they are given.
+fn receive_payload(stream: &mut UnixStream, given: &Shared) -> std::io::Result<Vec<u8>> {
+    let (mut length, mut payload) = ([0; 8], Vec::new());
     stream.read_exact(&mut length)?;
-    let mut payload = Vec::new();
-    let length = u64::from_le_bytes(length);
-    let found = Read::take(stream, length).read_to_end(&mut payload)?;
-    match found as u64 == length {
-        true => Ok(payload),
-        false => Err(std::io::ErrorKind::UnexpectedEof.into()),
-    }
+    given.read(u64::from_le_bytes(length) as usize, &mut payload)?;
+    Ok(payload)
 }
 
 fn load(module: &Bound<'_, PyModule>, payload: &[u8]) -> PyResult<Vec<Arc<Definition>>> {

@@ -103,9 +103,13 @@ impl Request {
 
     /// The next request; `None` when nobody asks any more.
     pub fn receive(from: &mut UnixStream) -> std::io::Result<Option<Self>> {
+        use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
         let mut bytes = [0; REQUEST_BYTES];
         match from.read_exact(&mut bytes) {
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+            // Reset is what whoever went away leaves where he has not read all answers.
+            Err(error) if matches!(error.kind(), UnexpectedEof | ConnectionReset) => {
+                return Ok(None);
+            }
             done => done?,
         }
         let words = words(&bytes);
