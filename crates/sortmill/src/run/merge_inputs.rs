@@ -324,7 +324,9 @@ fn write_output(
             let mut sink = Sink::new(output, 0);
             // Whole when the first record comes, because by then all rows have been begun.
             let mut put_header = |sink: &mut Sink<'_>, meter: &mut Meter<'_>| {
-                let kept = std::mem::take(&mut lock(&headings.kept).bytes);
+                let kept = std::mem::take(&mut *lock(&headings.kept));
+                kept.check()?;
+                let kept = kept.bytes;
                 sink.put_part(&kept, meter)?;
                 header = Some(kept);
                 Ok(())

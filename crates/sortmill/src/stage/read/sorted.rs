@@ -142,6 +142,10 @@ pub fn read_rows<'a>(
         read: RowsRead::default(),
         meter,
     };
+    // A run of inputs that held nothing but their first lines has no block whose end would be that of its row.
+    for lane in run.lanes.iter().filter(|lane| lane.is_all_begun()) {
+        reader.queues.end(lane.row);
+    }
     loop {
         reader.stop.check()?;
         run.submit(depth)?;

@@ -104,10 +104,9 @@ impl<'a> Cutter<'a> {
         let end = self.heading.take(self.order, bytes);
         self.read.totals.header_bytes += end as u64;
         let lacks_end = is_last && !self.heading.is_over();
-        let input = self.headings.input(self.source);
+        let from = (self.headings.sources, self.headings.input(self.source));
         let mut kept = lock(&self.headings.kept);
-        let (path, delimiter) = (&*self.source.file.path, self.order.delimiter());
-        kept.see(&bytes[..end], (input, path), lacks_end, delimiter)?;
+        kept.see(&bytes[..end], from, lacks_end, self.order.delimiter())?;
         Ok(end)
     }
 
