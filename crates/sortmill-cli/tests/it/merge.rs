@@ -1,5 +1,6 @@
 //! `sortmill merge`, as its users meet it: against `sort -m` of coreutils.
 
+mod columns;
 mod header;
 mod packed;
 
@@ -283,7 +284,7 @@ fn long_lines_ordered_by_a_field_are_verified() {
     }
     all.sort_by_key(|(_, number)| *number);
     let wanted: Vec<u8> = all.into_iter().flat_map(|(line, _)| line).collect();
-    for by in ["-t, -k2,2", "-t, -k2,2n -s"] {
+    for by in ["-t, -k2,2", "--format csv --no-header --by 2"] {
         for memory in ["128MiB", "1GiB"] {
             let line = format!("{by} --verify --memory {memory} -o {{}}out {{}}one {{}}two");
             run_well(merge(words(&scratch, &line)));

@@ -69,6 +69,8 @@ pub struct SortedReader<'a> {
 pub struct Headings<'a> {
     /// How many there are of each.
     pub lines: u64,
+    /// What those of each must be, if that is known.
+    pub expected: Option<&'a [u8]>,
     /// All inputs: which of them comes first.
     pub sources: &'a [Source],
     /// Those of the first one that has any, once every row has been begun.
