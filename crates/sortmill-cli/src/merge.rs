@@ -25,7 +25,8 @@ const LONG_ABOUT: &str = "Merge files that are in order already
 
 Reads each of them once and writes one output in order. That each is in order is checked on the way: one that is not is \
 an error with file, line and offset, and the output stays as it was (`sort -m` merges any input as it is). Lines with \
-equal keys come out in the order of the files. Of more files than memory has buffers for some are merged into temporary \
+equal keys come out in the order of the files. Of CSV and TSV the header, which must be the same in all files, stays at \
+the top once. Of more files than memory has buffers for some are merged into temporary \
 files first. Takes the options of GNU sort; options may follow files, and GNU's long names may be cut short.";
 
 const FILES: &str =
@@ -33,8 +34,10 @@ const FILES: &str =
 
 const THREADS: &str = "Threads that compress the output. Default: one per core";
 
-/// Options of `sort` that mean nothing here. They are refused where they are given.
-const OF_SORTING: [&str; 20] = [
+const PROGRAM: &str = "Accepted: temporary runs are written as they are";
+
+/// Options of `sort` that mean nothing here. They are refused where they are given, but for what changes nothing.
+const OF_SORTING: [&str; 15] = [
     "parts",
     "part_size",
     "part_count",
@@ -50,11 +53,6 @@ const OF_SORTING: [&str; 20] = [
     "check_quietly",
     "merge",
     "parallel",
-    "by",
-    "no_header",
-    "delimiter",
-    "quote",
-    "nulls",
 ];
 
 impl Args for Merge {
@@ -63,6 +61,7 @@ impl Args for Merge {
             .about(ABOUT)
             .long_about(LONG_ABOUT)
             .mut_arg("files", |files| files.help(FILES))
+            .mut_arg("compress_program", |program| program.help(PROGRAM))
             .mut_arg("threads", |threads| threads.help(THREADS));
         for name in OF_SORTING {
             table = table.mut_arg(name, |arg| arg.hide(true));

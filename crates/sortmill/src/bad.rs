@@ -61,13 +61,20 @@ fn told(
 ) -> Error {
     let at = at + wrong.at;
     let line = line_at(chunk, bytes, (from, zero), at);
-    let unpacked = match chunk.is_unpacked {
+    let offset = chunk.offset + at as u64 - zero as u64;
+    error(wrong, (line, offset), chunk.is_unpacked)
+}
+
+/// The error of what is `wrong` at a line and an offset, of decompressed bytes if the input `is_unpacked`. The path is the
+/// caller's to add.
+#[must_use]
+pub fn error(wrong: Wrong, (line, offset): (u64, u64), is_unpacked: bool) -> Error {
+    let unpacked = match is_unpacked {
         true => " (line and offset are those in the decompressed bytes)",
         false => "",
     };
     let cause = format!("line {line}: {}{unpacked}", wrong.cause);
-    let error = Error::new(ErrorKind::Input, DOING, cause);
-    let error = error.offset(chunk.offset + at as u64 - zero as u64);
+    let error = Error::new(ErrorKind::Input, DOING, cause).offset(offset);
     match wrong.hint {
         Some(hint) => error.hint(hint),
         None => error,

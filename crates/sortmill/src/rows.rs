@@ -31,6 +31,8 @@ pub struct Piece {
     pub records: Range<usize>,
     /// Where in its input the first of them begins; of a run that means nothing.
     pub offset: u64,
+    /// And at which line of it, from 1; only of records of columns.
+    pub line: u64,
     /// That input was compressed: the offset is one of the decompressed bytes.
     pub is_unpacked: bool,
 }

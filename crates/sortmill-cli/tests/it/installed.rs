@@ -38,7 +38,7 @@ fn man_pages_tell_of_every_option() {
         String::from_utf8_lossy(&made.stderr)
     );
     for command in [
-        "sort", "shuffle", "uniq", "count", "top", "check", "report", "doctor",
+        "sort", "merge", "shuffle", "uniq", "count", "top", "check", "report", "doctor",
     ] {
         let manual =
             std::fs::read_to_string(scratch.path(&format!("sortmill-{command}.1"))).unwrap();

@@ -477,11 +477,15 @@ fn sorted_files_are_merged_within_the_limit() {
         .args(["-c", &format!("LC_ALL=C sort -m {here}/in* | sha256sum")])
         .output()
         .unwrap();
-    for (limit, end, runs) in [
-        (30 * MIB, "", true),
-        (256 * MIB, "", false),
-        (60 * MIB, ".zst", true),
-        (600 * MIB, ".zst", false),
+    // The same lines are records of one column.
+    let csv = "--format csv --no-header --by 1";
+    for (limit, end, runs, by) in [
+        (30 * MIB, "", true, ""),
+        (30 * MIB, "", true, csv),
+        (256 * MIB, "", false, ""),
+        (60 * MIB, ".zst", true, ""),
+        (60 * MIB, ".zst", true, csv),
+        (600 * MIB, ".zst", false, ""),
     ] {
         if end == ".zst" && !scratch.path("in0.zst").exists() {
             for number in 0..count {
@@ -500,7 +504,7 @@ fn sorted_files_are_merged_within_the_limit() {
         let enter = group.as_ref().map_or_else(|_| String::new(), Group::enter);
         let line = format!(
             "{enter}exec {} merge --memory {limit} -T {here} -o {here}/out --verify --report {here}/report \
-             {here}/in[1-9]*{end} - < <(cat {here}/in0{end})",
+             {by} {here}/in[1-9]*{end} - < <(cat {here}/in0{end})",
             program().display()
         );
         let output = Command::new("bash").args(["-c", &line]).output().unwrap();

@@ -1,5 +1,6 @@
 //! `sortmill merge`, as its users meet it: against `sort -m` of coreutils.
 
+mod columns;
 mod header;
 mod packed;
 
@@ -265,6 +266,34 @@ fn the_options_of_sort() {
         !help.contains("--parts") && !help.contains("--until"),
         "{help}"
     );
+}
+
+/// Lines that do not fit the room in front of a chunk when the output is read again, of which no beginning is the key.
+#[test]
+fn long_lines_ordered_by_a_field_are_verified() {
+    let scratch = Scratch::new("merge-long-fields");
+    let mut all = Vec::new();
+    for (name, first) in [("one", 0), ("two", 1)] {
+        let line = |number: usize| {
+            let (before, behind) = ((97 * number) % 1000, "x".repeat(400_000 + 21_000 * number));
+            format!("{before},{number:03},{behind}\n").into_bytes()
+        };
+        let lines: Vec<Vec<u8>> = (0..14).map(|at| line(2 * at + first)).collect();
+        std::fs::write(scratch.path(name), lines.concat()).unwrap();
+        all.extend(lines.into_iter().zip((first..).step_by(2)));
+    }
+    all.sort_by_key(|(_, number)| *number);
+    let wanted: Vec<u8> = all.into_iter().flat_map(|(line, _)| line).collect();
+    for by in ["-t, -k2,2", "--format csv --no-header --by 2"] {
+        for memory in ["128MiB", "1GiB"] {
+            let line = format!("{by} --verify --memory {memory} -o {{}}out {{}}one {{}}two");
+            run_well(merge(words(&scratch, &line)));
+            assert!(
+                std::fs::read(scratch.path("out")).unwrap() == wanted,
+                "{line}"
+            );
+        }
+    }
 }
 
 /// Names from a file, and `sort -m` of the same, which takes what is in no order, too.

@@ -3,7 +3,7 @@
 mod changing;
 mod columns;
 mod errors;
-mod gnu;
+pub mod gnu;
 mod header;
 mod killed;
 mod kv;

@@ -80,7 +80,7 @@ pub fn within(
     }
     // Output on its way out; to verify it, on its way in again.
     let chunks = ChunkBuffers::new(job, inputs, machine.cores, &mut budget)?;
-    let takes_parts = !matches!(job.format, Format::Fixed(_));
+    let takes_parts = order.key_from().is_some();
     if let Format::Fixed(bytes) = job.format
         && bytes as usize > chunks.headroom_bytes
     {
@@ -92,7 +92,13 @@ pub fn within(
     }
     let encoders = Encoders::new(job, chunks.worker_count, &mut budget)?;
     let planned = planned_rows(inputs);
-    let rows = Rows::choose(job, inputs, limit, budget.left_bytes())?;
+    // Of those that have no size of their own the longest is as long as the room in front of a read.
+    let is_sized = matches!(job.format, Format::Fixed(_));
+    let whole_above = (!takes_parts && !is_sized).then_some(chunks.headroom_bytes as u64);
+    let rows = Rows::choose(job, inputs, limit, (budget.left_bytes(), whole_above))?;
+    if rows.longs() > 0 {
+        budget.hold("long records", rows.longs())?;
+    }
     let at_once = rows.fan_in;
     let decoders = rows.decoders();
     if let Some(decoders) = &decoders {
@@ -226,6 +232,9 @@ struct Rows {
     fan_in: u64,
     read: u64,
     headroom: u64,
+    /// A record that is longer must be whole in memory while the output is read again; `None` where that is no matter, or
+    /// has been seen to.
+    whole_above: Option<u64>,
     /// Buffers that are read ahead into.
     extra: u64,
     in_flight: u64,
@@ -233,7 +242,12 @@ struct Rows {
 
 impl Rows {
     /// `left` bytes are left of `limit`.
-    fn choose(job: &Job, inputs: &Inputs, limit: u64, left: u64) -> Option<Self> {
+    fn choose(
+        job: &Job,
+        inputs: &Inputs,
+        limit: u64,
+        (left, whole_above): (u64, Option<u64>),
+    ) -> Option<Self> {
         let extents = inputs.extents.iter();
         let files = extents.filter(|extent| matches!(extent, Extent::File(1..)));
         let streams = inputs
@@ -250,6 +264,7 @@ impl Rows {
             fan_in: 0,
             read: 0,
             headroom: 0,
+            whole_above,
             extra: 0,
             in_flight: in_flight_bytes(job),
         };
@@ -299,6 +314,7 @@ impl Rows {
             headroom: align_up((read as u64 / 4).max(record)),
             ..*self
         };
+        let left = left.checked_sub(rows.longs())?;
         rows.extra = ((2 * rows.in_flight).min(left / 4) / rows.buffer()).max(2);
         let buffers = rows.files + STREAM_BUFFERS as u64 * rows.alone() + rows.extra;
         let codecs = rows.decoders().map_or(0, |decoders| decoders.bytes());
@@ -344,6 +360,15 @@ impl Rows {
             count,
             ..all.clone()
         })
+    }
+
+    /// One record that is put together and one that is looked at.
+    fn longs(&self) -> u64 {
+        let is_long = self.whole_above.is_some_and(|above| self.headroom > above);
+        match is_long {
+            true => WHOLE_COUNT as u64 * self.headroom,
+            false => 0,
+        }
     }
 
     /// Bytes of a buffer: what is read, the room in front of it, and room for the newline that an input may lack.

@@ -31,6 +31,7 @@ use super::way::{Took, Way};
 use super::{Shared, border};
 use crate::bodies::{Bodies, BodyReader, Means};
 use crate::chunks::Extent;
+use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, CompressTemp, Disorder, Input, Job, Output as JobOutput};
@@ -70,9 +71,7 @@ pub fn check(job: &Job, sources: &[Source]) -> Result<()> {
 const DOING: &str = "planning the merge";
 
 fn check_asked(job: &Job) -> Result<()> {
-    let wrong = if job.columns.is_some() {
-        "it does not know of columns yet; sort the inputs together"
-    } else if matches!(job.output, JobOutput::Parts(_)) {
+    let wrong = if matches!(job.output, JobOutput::Parts(_)) {
         "it writes one file or a stream, not parts"
     } else if job.map.is_some() || job.reduce.is_some() {
         "map and reduce functions go with sorting"
@@ -124,6 +123,7 @@ pub fn merge_inputs(
     let target = target.expect("a merge writes");
     let headings = Headings {
         lines: shared.job.header_lines,
+        expected: shared.job.columns.as_ref().and_then(Columns::header),
         sources,
         kept: Mutex::default(),
     };
@@ -324,7 +324,9 @@ fn write_output(
             let mut sink = Sink::new(output, 0);
             // Whole when the first record comes, because by then all rows have been begun.
             let mut put_header = |sink: &mut Sink<'_>, meter: &mut Meter<'_>| {
-                let kept = std::mem::take(&mut lock(&headings.kept).bytes);
+                let kept = std::mem::take(&mut *lock(&headings.kept));
+                kept.check()?;
+                let kept = kept.bytes;
                 sink.put_part(&kept, meter)?;
                 header = Some(kept);
                 Ok(())
@@ -622,23 +624,28 @@ fn unsorted(name: Option<&Path>, late: Late, order: &Order, lines_before: u64) -
         return Error::new(ErrorKind::Lost, "merging runs", cause)
             .hint("This is a fault of sortmill or of this machine's memory. No output was made.");
     };
-    let what = match order.format() {
-        Format::Lines => "line",
-        Format::Fixed(_) | Format::Kv | Format::Quoted(_) => "record",
+    let number = lines_before + late.number;
+    let which = match order.format() {
+        _ if order.has_columns() => format!("the record at line {}", late.line),
+        Format::Lines => format!("line {number}"),
+        Format::Fixed(_) | Format::Kv | Format::Quoted(_) => format!("record {number}"),
     };
     let of_unpacked = match late.is_unpacked {
         true => text::OF_UNPACKED,
         false => "",
     };
     let cause = format!(
-        "it is not in order: {what} {}, which begins there, belongs before the one in front of it{of_unpacked}",
-        lines_before + late.number
+        "it is not in order: {which}, which begins there, belongs before the one in front of it{of_unpacked}"
     );
+    let ties = match order.has_columns() {
+        true => "",
+        false => " Where lines with equal keys may stay as they are, give --stable;",
+    };
     Error::new(ErrorKind::Input, "merging the inputs", cause)
         .at(path)
         .offset(late.offset)
-        .hint(
-            "Sort it first, with the same format and keys, or sort all inputs together: `sortmill sort`. Where lines \
-             with equal keys may stay as they are, give --stable; `sort -m` merges any input as it is.",
-        )
+        .hint(format!(
+            "Sort it first, with the same format and keys, or sort all inputs together: `sortmill sort`.{ties} `sort \
+             -m` merges any input as it is."
+        ))
 }

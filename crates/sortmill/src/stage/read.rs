@@ -170,6 +170,7 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
     for source in run.reader.sources {
         source.check_unchanged(run.reader.os, run.reader.as_of_start)?;
     }
+    run.totals.header.check()?;
     if let Some(watcher) = &mut run.reader.watcher {
         watcher.must_decide();
     }

@@ -113,6 +113,28 @@ fn short_inputs() {
     }
 }
 
+/// A run of inputs that hold nothing but their header has no records: the merge waited for its first one, for ever.
+#[test]
+fn many_inputs_of_a_header_alone() {
+    let scratch = Scratch::new("merge-header-alone");
+    for number in 0..200 {
+        let body = if number % 50 == 49 { "b\n" } else { "" };
+        std::fs::write(
+            scratch.path(&format!("in{number:03}")),
+            format!("z\n{body}"),
+        )
+        .unwrap();
+    }
+    let names: Vec<String> = (0..200).map(|number| format!("in{number:03}")).collect();
+    let inputs = paths(&scratch, &names);
+    let line = format!("--header 1 --memory 26MiB -T {{}} --report {{}}report {inputs}");
+    let output = run_well(merge(words(&scratch, &line)));
+    assert_eq!(output.stdout, b"z\nb\nb\nb\nb\n");
+    let report = std::fs::read_to_string(scratch.path("report")).unwrap();
+    assert!(report.contains("\"runs\": "), "{report}");
+    assert!(!report.contains("\"runs\": 0,"), "{report}");
+}
+
 /// A line out of order is told by its number in the file, and a header that is too long to be kept by its file.
 #[test]
 fn what_is_wrong_behind_a_header() {
@@ -133,4 +155,43 @@ fn what_is_wrong_behind_a_header() {
         &["have no lines in front of them"],
     );
     assert_eq!(scratch.names().len(), 3);
+}
+
+/// Only the first header has to be kept, whichever input is read first: here a later one is, in a run that is made first. It
+/// failed or not by which thread came first, and without an offset.
+#[test]
+fn a_header_that_is_too_long_is_that_of_the_first_input() {
+    let scratch = Scratch::new("merge-header-long");
+    let long = [&vec![b'z'; 1_200_000][..], b"\nb\n"].concat();
+    for number in 0..120 {
+        let text: &[u8] = if number % 10 == 0 { &long } else { b"z\nb\n" };
+        std::fs::write(scratch.path(&format!("in{number:03}")), text).unwrap();
+    }
+    // The first one is by far the largest, so that it is none of those that are merged first.
+    let first = [&b"z first\n"[..], &b"a\n".repeat(2_000_000)].concat();
+    std::fs::write(scratch.path("first"), first).unwrap();
+    let names: Vec<String> = (0..120).map(|number| format!("in{number:03}")).collect();
+    let flags = "-q --header 1 --memory 26MiB -T {} -o {}out";
+    let line = format!("{flags} {{}}first {}", paths(&scratch, &names));
+    run_well(merge(words(&scratch, &line)));
+    let made = std::fs::read(scratch.path("out")).unwrap();
+    assert!(made.starts_with(b"z first\na\n") && made.ends_with(b"b\n"));
+    assert_eq!(made.len(), 8 + 2 * 2_000_000 + 2 * 120);
+    std::fs::write(scratch.path("first"), "").unwrap();
+    let line = format!("{flags} {{}}first {{}}in070 {}", paths(&scratch, &names));
+    let wanted = [
+        "in070: at byte 0: ",
+        "stay at the top are longer than 1.0 MiB",
+    ];
+    run_badly(merge(words(&scratch, &line)), &wanted);
+    // Of a stream nobody knows before whether it has any.
+    let line = format!("{flags} - {{}}in070 {{}}in000");
+    let output = run_on_pipe(merge(words(&scratch, &line)), b"z in\n");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let made = std::fs::read(scratch.path("out")).unwrap();
+    assert_eq!(made, b"z in\nb\nb\n");
+    let output = run_on_pipe(merge(words(&scratch, &line)), b"");
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(wanted.iter().all(|words| told.contains(words)), "{told}");
 }

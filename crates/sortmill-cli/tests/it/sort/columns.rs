@@ -319,18 +319,9 @@ fn what_makes_no_sense_is_refused() {
             "--format csv --by a --on local:2 -o {}out {}in",
             "--on does not know of columns yet",
         ),
-        (
-            "--format csv --by a -m {}in",
-            "it does not know of columns yet",
-        ),
     ] {
         run_badly(sort(words(&scratch, line)), &[wanted]);
     }
-    let mut merge = Command::new(PROGRAM);
-    merge
-        .arg("merge")
-        .args(words(&scratch, "--format csv --by a {}in"));
-    run_badly(caught(merge), &["it does not know of columns yet"]);
     assert_eq!(scratch.names(), ["in"]);
     // Of nothing there is nothing to sort, whatever the columns are called.
     let empty = run_on_pipe(sort(words(&scratch, "-q --format csv --by x")), b"");

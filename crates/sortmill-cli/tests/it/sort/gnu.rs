@@ -7,7 +7,7 @@ mod files;
 mod merged;
 mod orders;
 mod pipelines;
-mod random;
+pub mod random;
 mod readers;
 mod refusals;
 mod words;

@@ -152,12 +152,22 @@ fn a_header_longer_than_a_chunk_is_passed_over_and_a_kept_one_has_a_limit() {
         run_well(sort(words(&scratch, &line))).stdout,
         b"h\na\nb\nc\n"
     );
-    let line = format!("{MEMORY} -q --header 1 -o {{}}out {{}}long {{}}short");
-    run_badly(
-        sort(words(&scratch, &line)),
-        &["long", "longer than 1.0 MiB"],
-    );
-    assert_eq!(scratch.names(), ["long", "short"]);
+    // Nor where it is read first, as plain files are before compressed ones.
+    let gz = packed(Codec::Gzip, b"h\na\n", 100);
+    std::fs::write(scratch.path("short.gz"), gz).unwrap();
+    let line = format!("{MEMORY} -q --header 1 {{}}short.gz {{}}long");
+    let output = run_well(sort(words(&scratch, &line)));
+    assert!(output.stdout.starts_with(b"h\na\n"));
+    let gz = packed(Codec::Gzip, b"", 100);
+    std::fs::write(scratch.path("none.gz"), gz).unwrap();
+    for inputs in ["{}long {}short", "{}none.gz {}long {}short"] {
+        let line = format!("{MEMORY} -q --header 1 -o {{}}out {inputs}");
+        run_badly(
+            sort(words(&scratch, &line)),
+            &["long: at byte 0: ", "longer than 1.0 MiB"],
+        );
+    }
+    assert_eq!(scratch.names(), ["long", "none.gz", "short", "short.gz"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use crate::bad::newlines;
 use crate::error::{Error, Result};
 use crate::losers::{Code, Losers, Rows};
 use crate::metrics::{Meter, Stage, State};
@@ -36,6 +37,8 @@ pub struct Late {
     pub offset: u64,
     /// Its number in the row, from 1.
     pub number: u64,
+    /// The line at which it begins, from 1; only of records of columns, each of which may have several.
+    pub line: u64,
     /// The input was compressed.
     pub is_unpacked: bool,
 }
@@ -191,10 +194,12 @@ impl Cursor {
     #[cold]
     fn late(&self) -> Late {
         let piece = self.piece.as_ref().expect("a record is current");
+        let before = &piece.buffer[piece.records.start..self.record.start];
         Late {
             row: self.row,
-            offset: piece.offset + (self.record.start - piece.records.start) as u64,
+            offset: piece.offset + before.len() as u64,
             number: self.number,
+            line: piece.line + newlines(before),
             is_unpacked: piece.is_unpacked,
         }
     }

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use super::{DOING, Run};
+use super::{DOING, Run, Source};
 use crate::bad::newlines;
-use crate::chunks::Assignment;
+use crate::chunks::{Assignment, Extent};
 use crate::columns::{HEADER_ENDS_BYTES, bare_header};
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Begun, Order};
@@ -85,36 +85,49 @@ impl Heading {
     }
 }
 
-/// The heading that stays at the top: that of the first input that has any.
+/// The heading that stays at the top: that of the first input that has any. In which order inputs are read is not known, so
+/// one that is too long is an error when no earlier one can come any more.
 #[derive(Clone, Default, Debug)]
 pub struct Kept {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Which input that is.
-    pub input: usize,
+    /// Which input that is, of those that were seen.
+    input: Option<usize>,
+    /// Why it cannot be kept.
+    too_long: Option<Error>,
 }
 
 impl Kept {
-    /// Sees `part` of the heading of `input`, which is at `path`; `lacks_end`: that input ends with it, within its heading.
+    /// Sees `part` of the heading of input number `input` of `sources`; `lacks_end`: that input ends with it, within its
+    /// heading.
     pub(super) fn see(
         &mut self,
         part: &[u8],
-        (input, path): (usize, &Path),
+        (sources, input): (&[Source], usize),
         lacks_end: bool,
         delimiter: u8,
     ) -> Result<()> {
-        let is_earlier = self.bytes.is_empty() || input < self.input;
+        let is_earlier = self.input.is_none_or(|kept| input < kept);
         if !part.is_empty() && is_earlier {
-            self.bytes.clear();
-            self.input = input;
+            *self = Self {
+                input: Some(input),
+                ..Self::default()
+            };
         }
-        if input != self.input {
+        if self.input != Some(input) || self.too_long.is_some() {
             return Ok(());
         }
         if self.bytes.len() + part.len() > KEPT_BYTES_MAX {
             let most = text::bytes(KEPT_BYTES_MAX as u64);
             let cause = format!("the lines that are to stay at the top are longer than {most}");
-            return Err(Error::new(ErrorKind::Input, DOING, cause).at(path));
+            let error = Error::new(ErrorKind::Input, DOING, cause);
+            self.too_long = Some(error.at(&sources[input].file.path).offset(0));
+            self.bytes = Vec::new();
+            let may_have_any = |source: &Source| source.extent() != Extent::File(0);
+            return match sources[..input].iter().any(may_have_any) {
+                true => Ok(()),
+                false => self.check(),
+            };
         }
         self.bytes.extend_from_slice(part);
         // An input that ends in the middle of its heading, where the bytes before held the last of it.
@@ -122,6 +135,14 @@ impl Kept {
             self.bytes.push(delimiter);
         }
         Ok(())
+    }
+
+    /// Looks whether it could be kept. All inputs have been seen.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] where it is too long.
+    pub fn check(&self) -> Result<()> {
+        self.too_long.clone().map_or(Ok(()), Err)
     }
 }
 
@@ -142,9 +163,9 @@ impl Run<'_, '_, '_> {
             heading.compare(part, expected, assignment.last, path)?;
         }
         let lacks_end = assignment.last && !heading.is_over();
-        let input = (assignment.input, path);
+        let from = (self.reader.sources, assignment.input);
         let kept = &mut self.totals.header;
-        kept.see(part, input, lacks_end, order.delimiter())?;
+        kept.see(part, from, lacks_end, order.delimiter())?;
         Ok(end)
     }
 }

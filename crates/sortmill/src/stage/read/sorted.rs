@@ -69,6 +69,8 @@ pub struct SortedReader<'a> {
 pub struct Headings<'a> {
     /// How many there are of each.
     pub lines: u64,
+    /// What those of each must be, if that is known.
+    pub expected: Option<&'a [u8]>,
     /// All inputs: which of them comes first.
     pub sources: &'a [Source],
     /// Those of the first one that has any, once every row has been begun.
@@ -142,6 +144,10 @@ pub fn read_rows<'a>(
         read: RowsRead::default(),
         meter,
     };
+    // A run of inputs that held nothing but their first lines has no block whose end would be that of its row.
+    for lane in run.lanes.iter().filter(|lane| lane.is_all_begun()) {
+        reader.queues.end(lane.row);
+    }
     loop {
         reader.stop.check()?;
         run.submit(depth)?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sortmill::columns::{Column, Columns, Compare, Form, Header, Name, Nulls};
 use sortmill::error::ErrorKind;
 use sortmill::io::codec::{Codec, Encoder};
 use sortmill::io::sim::{Fault, FaultKind, Sim};
@@ -25,6 +26,7 @@ struct Case {
     stream: bool,
     /// How inputs and output are compressed.
     packed: Option<Codec>,
+    columns: Option<Columns>,
 }
 
 impl Case {
@@ -48,6 +50,40 @@ impl Case {
             verify: false,
             stream: false,
             packed: None,
+            columns: None,
+        }
+    }
+
+    /// The same lines as values of records, each of which goes over two lines, behind a header.
+    fn of_columns(self) -> Self {
+        let records = |lines: &Vec<u8>| -> Vec<u8> {
+            let lines = std::str::from_utf8(lines).unwrap().lines();
+            let records = lines.map(|line| format!("1,\"{line}\nx\"\r\n"));
+            let header = "number,\"te\nxt\"\n".to_owned();
+            [header]
+                .into_iter()
+                .chain(records)
+                .collect::<String>()
+                .into_bytes()
+        };
+        let columns = Columns {
+            form: Form::Separated {
+                delimiter: b',',
+                quote: Some(b'"'),
+                header: Header::First,
+            },
+            by: vec![Column {
+                name: Name::Named("te\nxt".into()),
+                compare: Compare::Text,
+                reversed: false,
+            }],
+            nulls: Nulls::First,
+        };
+        Self {
+            inputs: Arc::new(self.inputs.iter().map(records).collect()),
+            expected: Arc::new(records(&self.expected)),
+            columns: Some(columns),
+            ..self
         }
     }
 
@@ -75,7 +111,10 @@ impl Case {
             (0, true) => Input::Stdin,
             _ => Input::Path(format!("/in{number}").into()),
         });
-        let mut job = Job::new(named.collect(), Output::Path("/out".into()), Format::Lines);
+        let columns = self.columns.as_ref();
+        let format = columns.map_or(Format::Lines, Columns::format);
+        let mut job = Job::new(named.collect(), Output::Path("/out".into()), format);
+        job.columns = columns.cloned();
         job.merge = Some(Disorder::Refused);
         job.memory_bytes = Some(self.memory_bytes);
         job.temps = vec!["/temp".into()];
@@ -218,6 +257,16 @@ fn faults_with_a_stream_and_verified() {
 }
 
 #[test]
+fn faults_in_merges_of_columns() {
+    for mut case in [at_once().of_columns(), by_runs().of_columns()] {
+        case.sweep(FaultKind::Error(5), false, 3);
+        case.stream = true;
+        case.verify = true;
+        case.sweep(FaultKind::Error(28), true, 7);
+    }
+}
+
+#[test]
 fn faults_where_both_ends_are_compressed() {
     for mut case in [
         Case::new(seed(), 5, 100_000).packed(Codec::Gzip),
@@ -240,6 +289,15 @@ fn any_schedule_comes_to_an_end() {
         let mut case = Case::new(seed() + count as u64, count, 150_000);
         case.stream = stream;
         for round in 0..40 {
+            let outcome = case.run(seed().wrapping_mul(77) + round, None);
+            case.judge(&outcome, false);
+            assert!(outcome.result.is_ok(), "{:?}", outcome.result.err());
+        }
+    }
+    for (count, stream) in [(1, true), (9, false), (60, true)] {
+        let mut case = Case::new(seed() + count as u64, count, 100_000).of_columns();
+        case.stream = stream;
+        for round in 0..20 {
             let outcome = case.run(seed().wrapping_mul(77) + round, None);
             case.judge(&outcome, false);
             assert!(outcome.result.is_ok(), "{:?}", outcome.result.err());

@@ -2,6 +2,7 @@
 //! quotes where chunks end, inputs that something is wrong with, memory so small that partitions are evicted, divided and
 //! merged.
 
+mod merged;
 mod model;
 mod quotes;
 
@@ -754,10 +755,6 @@ fn what_does_not_go_with_columns_is_refused() {
     assert!(refused(&|job| job.skip_bad = 1).contains("no record is left out"));
     assert!(refused(&|job| job.map = Some(each(|_, _| {}))).contains("functions"));
     assert!(refused(&|job| job.header_lines = 1).contains("names the columns"));
-    assert!(
-        refused(&|job| job.merge = Some(sortmill::job::Disorder::Kept))
-            .contains("does not know of columns")
-    );
     assert!(
         refused(&|job| job.columns.as_mut().unwrap().by.clear()).contains("no column is named")
     );

@@ -1,7 +1,8 @@
 //! What was read of one row to a piece: whole records, back to back.
 //!
 //! The beginning of a record that a read's end cut through is kept and put into the room in front of the next read's
-//! bytes, so that every record is contiguous. Blocks of a run hold whole records, between the headers of segments.
+//! bytes, so that every record is contiguous. Whoever cuts a record of columns looks whether it is one; those of a run have
+//! been looked at. Blocks of a run hold whole records, between the headers of segments.
 
 use sortmill_io::Buffer;
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
@@ -10,6 +11,7 @@ use sortmill_io::sync::lock;
 use super::super::heading::Heading;
 use super::super::{DOING, Source};
 use super::{Headings, RowsRead, SortedReader};
+use crate::bad::{self, newlines};
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Begun, Format, KV_HEADER_BYTES, Order, kv_bytes};
 use crate::rows::Piece;
@@ -24,8 +26,10 @@ pub struct Cutter<'a> {
     /// What it cuts was compressed.
     pub is_unpacked: bool,
     headings: &'a Headings<'a>,
-    /// What is still to come of the input's first lines.
+    /// What is still to come of the input's first lines, and at which line the next piece begins.
     heading: Heading,
+    /// Not everything is a record: each is looked at, and lines are counted.
+    has_columns: bool,
     /// The beginning of a record that goes on: at most as much as there is room for in front of a read.
     begun: Vec<u8>,
     /// What has been read and cut.
@@ -43,6 +47,7 @@ impl<'a> Cutter<'a> {
             is_unpacked: source.codec.is_some(),
             headings: reader.headings,
             heading: Heading::new(reader.headings.lines),
+            has_columns: reader.plan.order.has_columns(),
             begun: Vec::new(),
             read: RowsRead::default(),
         }
@@ -52,7 +57,8 @@ impl<'a> Cutter<'a> {
     /// buffer, and says where its last record begins. `None` if no record ends in them. `is_last`: nothing follows.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a record that is too long, or cut off.
+    /// [`ErrorKind::Input`] for a record that is too long, cut off, or has not the columns that decide, and for first lines
+    /// that are not those of the first input, where they must be.
     pub fn cut(
         &mut self,
         mut buffer: Buffer,
@@ -79,14 +85,21 @@ impl<'a> Cutter<'a> {
             offset += bytes as u64;
         }
         let (mut at, mut last) = (from, from);
-        while let Some(length) = self.order.first_end(&buffer[at..to], &Begun::default()) {
+        while let Some(length) = self.first_end(&buffer[at..to], is_last) {
             if length > self.headroom_bytes {
                 return Err(self.too_long(offset + (at - from) as u64, length as u64, ""));
             }
             let record = &buffer[at..at + length];
+            if self.has_columns {
+                self.look(&buffer[from..at], record, offset)?;
+            }
             self.read.fingerprint.add(record, self.key);
             last = at;
             at += length;
+        }
+        let line = self.heading.line;
+        if self.has_columns {
+            self.heading.line += newlines(&buffer[from..at]);
         }
         self.keep(&buffer[at..to], offset + (at - from) as u64, is_last)?;
         self.read.totals.record_bytes += (at - from) as u64;
@@ -94,6 +107,7 @@ impl<'a> Cutter<'a> {
             buffer,
             records: from..at,
             offset,
+            line,
             is_unpacked: self.is_unpacked,
         };
         Ok((at > from).then_some((piece, last)))
@@ -102,13 +116,36 @@ impl<'a> Cutter<'a> {
     /// Takes what `bytes` have of the input's first lines. Answers how many those are.
     fn take_heading(&mut self, bytes: &[u8], is_last: bool) -> Result<usize> {
         let end = self.heading.take(self.order, bytes);
+        let part = &bytes[..end];
+        self.heading.line += newlines(part);
         self.read.totals.header_bytes += end as u64;
+        if let Some(expected) = self.headings.expected {
+            let path = &self.source.file.path;
+            self.heading.compare(part, expected, is_last, path)?;
+        }
         let lacks_end = is_last && !self.heading.is_over();
-        let input = self.headings.input(self.source);
+        let from = (self.headings.sources, self.headings.input(self.source));
         let mut kept = lock(&self.headings.kept);
-        let (path, delimiter) = (&*self.source.file.path, self.order.delimiter());
-        kept.see(&bytes[..end], (input, path), lacks_end, delimiter)?;
+        kept.see(part, from, lacks_end, self.order.delimiter())?;
         Ok(end)
+    }
+
+    /// Where the first record of `bytes` ends, `None` if it goes on behind them. What a quote that is never closed leaves at
+    /// the end of the input is taken for a record, so that it is looked at.
+    fn first_end(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
+        let end = self.order.first_end(bytes, &Begun::default());
+        let is_unclosed = is_last && matches!(self.order.format(), Format::Quoted(_));
+        end.or((is_unclosed && !bytes.is_empty()).then_some(bytes.len()))
+    }
+
+    /// Looks whether `record` is one, which comes behind those that lie `before` it in its piece, which begins at `offset`.
+    fn look(&self, before: &[u8], record: &[u8], offset: u64) -> Result<()> {
+        let Err(wrong) = self.order.check(record) else {
+            return Ok(());
+        };
+        let line = self.heading.line + newlines(before) + newlines(&record[..wrong.at]);
+        let offset = offset + (before.len() + wrong.at) as u64;
+        Err(bad::error(wrong, (line, offset), self.is_unpacked).at(&self.source.file.path))
     }
 
     /// Keeps the beginning of a record, which begins at `offset`.
@@ -143,6 +180,10 @@ impl<'a> Cutter<'a> {
     fn too_long(&self, offset: u64, bytes: u64, more: &str) -> Error {
         let most = text::bytes(self.headroom_bytes as u64);
         let have = text::bytes(bytes);
+        let more = match self.order.format() {
+            Format::Quoted(_) => format!("{more}, or a quote in it is never closed"),
+            _ => more.to_owned(),
+        };
         let cause = format!(
             "a record is longer than {most}, the most this memory allows where so many inputs are merged: it has \
              {have}{more}"
@@ -199,6 +240,7 @@ pub fn unpack(
         buffer,
         records: HEADER_BYTES..to,
         offset: 0,
+        line: 0,
         is_unpacked: false,
     };
     Ok((piece, last))

@@ -284,17 +284,18 @@ pub fn sorted(
         }
         all.extend(records);
     }
-    let compare = |a: &[Key], b: &[Key]| {
-        let pairs = columns.by.iter().zip(a.iter().zip(b));
-        let orders =
-            pairs.map(|(column, (a, b))| compare_keys(a, b, columns.nulls, column.reversed));
-        orders.fold(Ordering::Equal, Ordering::then)
-    };
-    all.sort_by(|a, b| compare(&a.1, &b.1));
+    all.sort_by(|a, b| compare(columns, &a.1, &b.1));
     if unique {
-        all.dedup_by(|later, first| compare(&first.1, &later.1).is_eq());
+        all.dedup_by(|later, first| compare(columns, &first.1, &later.1).is_eq());
     }
     Ok((header, all.into_iter().map(|(bytes, _)| bytes).collect()))
+}
+
+/// How two records compare, by the values that decide.
+pub fn compare(columns: &Columns, a: &[Key], b: &[Key]) -> Ordering {
+    let pairs = columns.by.iter().zip(a.iter().zip(b));
+    let orders = pairs.map(|(column, (a, b))| compare_keys(a, b, columns.nulls, column.reversed));
+    orders.fold(Ordering::Equal, Ordering::then)
 }
 
 fn compare_keys(a: &Key, b: &Key, nulls: Nulls, reversed: bool) -> Ordering {
