@@ -40,6 +40,15 @@ def counted() -> bytes:
     return json.dumps(counts).encode() if counts else b""
 
 
+def interrupt(threads: list[int], exception: type[BaseException]) -> None:
+    """Raises an exception in functions that these threads are in: Ctrl-C raises it in the main thread alone."""
+    import ctypes
+
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    for thread in threads:
+        raise_in(ctypes.c_ulong(thread), ctypes.py_object(exception))
+
+
 class Batches:
     """A function of batches, with what stands between the engine's batches and those it wants."""
 

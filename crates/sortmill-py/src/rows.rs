@@ -42,7 +42,7 @@ pub fn from_iter(
     let source = Arc::new(Source {
         iterable,
         columns: columns.clone(),
-        raised: Raised::clone(&running.raised),
+        raised: Arc::clone(&running.raised),
         is_used: AtomicBool::new(false),
     });
     let make: MakeRows = Arc::new(move || Source::begin(&source));
@@ -55,7 +55,7 @@ pub fn from_iter(
 struct Source {
     iterable: Py<PyAny>,
     columns: Vec<Column>,
-    raised: Raised,
+    raised: Arc<Raised>,
     /// An iterator has been asked once.
     is_used: AtomicBool,
 }
@@ -82,10 +82,10 @@ impl Source {
         })
     }
 
-    /// Keeps the exception, if it is the first, and tells of it.
+    /// Keeps the exception, and tells of it.
     fn failed(&self, py: Python<'_>, error: PyErr) -> Error {
         let cause = error.to_string();
-        lock(&self.raised).get_or_insert_with(|| error.clone_ref(py));
+        self.raised.push(error.clone_ref(py));
         Error::new(ErrorKind::Function, DOING, cause)
     }
 }
