@@ -55,7 +55,7 @@ def wanted_of(records: list[dict[str, Any]], asked: dict[str, tuple[Any, ...]]) 
 
 @pytest.mark.parametrize("order", ["grouped", "sorted"])
 def test_any_columns_in_one_agg(draw: random.Random, order: Literal["grouped", "sorted"]) -> None:
-    make = {
+    make: dict[str, Any] = {
         "count_distinct": sm.count_distinct, "quantile": sm.quantile, "first": sm.first, "max": sm.max,
         "count": lambda _: sm.count(),
     }
