@@ -34,7 +34,7 @@ use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::codec::{CODECS, Codec};
-use sortmill::io::{Host, Os};
+use sortmill::io::{Host, Os, signals};
 use sortmill::job::{Boundaries, Compress, CompressTemp, Disorder, Job, Output, UNTIL_STAGES};
 use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
@@ -45,7 +45,7 @@ use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
 use sortmill::trace::Trace;
 
-use crate::common::{Machine, Shape, inputs, node_program, print, say, tell};
+use crate::common::{Machine, Shape, end_with, inputs, node_program, print, say, tell};
 use crate::disks;
 use crate::progress;
 use crate::signals::Signals;
@@ -281,8 +281,8 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
     });
     let words = std::iter::once("sort".into()).chain(read.words);
     let matches = table.try_get_matches_from_mut(words);
-    let matches = matches.unwrap_or_else(|error| error.exit());
-    let mut sort = called.read(&matches).unwrap_or_else(|error| error.exit());
+    let matches = matches.unwrap_or_else(|told| end_with(&told));
+    let mut sort = called.read(&matches).unwrap_or_else(|told| end_with(&told));
     sort.old_keys = read.old_keys;
     // Many small pieces, which the end of the process gives back all at once.
     std::mem::forget((table, matches));
@@ -602,8 +602,7 @@ impl Sort {
 /// Ends the process as one whose reader has gone away ends: by the signal that it would have had, in silence. What
 /// the job had made is gone by now.
 fn end_as_the_reader_did() {
-    // If the signal is blocked, the error is told.
-    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE);
+    signals::end_by(signals::PIPE);
 }
 
 /// How the output is to be compressed.

@@ -3,6 +3,7 @@
 //! whether anything is said on standard error, and the files that are there afterwards must be the same.
 
 mod annotated;
+mod closed;
 mod files;
 mod merged;
 mod orders;
@@ -10,6 +11,7 @@ mod pipelines;
 pub mod random;
 mod readers;
 mod refusals;
+mod signals;
 mod words;
 
 use std::collections::BTreeMap;
