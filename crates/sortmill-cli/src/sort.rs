@@ -172,9 +172,13 @@ pub struct Sort {
     #[arg(long)]
     no_verify: bool,
 
-    /// Ignore what is appended to an input after the start
-    #[arg(long)]
+    /// Ignore what is appended to an input after the start. Default for lines
+    #[arg(long, overrides_with = "unchanging")]
     as_of_start: bool,
+
+    /// End with an error if an input grows meanwhile. Default for all but lines
+    #[arg(long, overrides_with = "as_of_start")]
+    unchanging: bool,
 
     /// Leave out up to N bad records (cut off, or longer than half the memory) and count them
     #[arg(long, value_name = "N", default_value = "0")]
@@ -545,7 +549,8 @@ impl Sort {
             (_, true) => Some(false),
             _ => None,
         };
-        job.as_of_start = self.as_of_start;
+        let is_lines = self.shape.format.is_lines();
+        job.as_of_start = self.as_of_start || is_lines && !self.unchanging;
         job.skip_bad = self.skip_bad;
         job.header_lines = self.header;
         job.until = self.until;

@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+pub use readers::status;
+
 use super::{caught, run, stderr};
 use crate::{PROGRAM, Scratch};
 
