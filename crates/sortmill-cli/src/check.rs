@@ -13,7 +13,7 @@ use sortmill::order::Order;
 use sortmill::queue::Stop;
 use sortmill::summary::Summary;
 
-use crate::common::{Machine, Shape, inputs, print};
+use crate::common::{Machine, Shape, inputs, note, print};
 use crate::progress;
 use crate::signals::stop_on_signals;
 
@@ -106,7 +106,7 @@ impl Check {
             print(&outcome.lines(no_summary))?;
         }
         if no_summary {
-            eprintln!("sortmill: there is no record, so there is no summary");
+            note("there is no record, so there is no summary");
         }
         Ok(ExitCode::from(u8::from(
             outcome.unordered > 0 || no_summary,

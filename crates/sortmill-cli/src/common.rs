@@ -180,10 +180,28 @@ pub fn inputs(files: &[PathBuf]) -> Vec<Input> {
         .collect()
 }
 
+/// What this program is called, if it is not `sortmill`.
+static NAME: OnceLock<&str> = OnceLock::new();
+
+/// Messages begin with `name` from now on.
+pub fn called(name: &'static str) {
+    NAME.get_or_init(|| name);
+}
+
 /// Says what went wrong on stderr.
 pub fn tell(error: &Error) -> ExitCode {
-    say(&format!("sortmill: {error}\n"));
+    note(&error.to_string());
     ExitCode::from(2)
+}
+
+/// Words for people about the job, on stderr, behind the name of the program that says them.
+pub fn note(words: &str) {
+    say(&noted(words));
+}
+
+/// The same words, as they are said.
+pub fn noted(words: &str) -> String {
+    format!("{}: {words}\n", NAME.get().unwrap_or(&"sortmill"))
 }
 
 /// Words for people, on stderr. What was done is done, whether or not anybody can be told.
@@ -194,6 +212,12 @@ pub fn say(words: &str) {
 /// Ends the process with what clap tells in place of an answer: why it cannot read the words, or the help and version that
 /// were asked for.
 pub fn end_with(told: &clap::Error) -> ! {
+    if told.use_stderr() && NAME.get().is_some() {
+        // Whoever reads it knows the name that words of this program begin with.
+        let words = told.render().to_string();
+        note(words.trim_start_matches("error: ").trim_end());
+        std::process::exit(told.exit_code());
+    }
     if told.use_stderr() || std::io::stdout().is_terminal() {
         told.exit();
     }

@@ -35,7 +35,9 @@ use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::codec::{CODECS, Codec};
 use sortmill::io::{Host, Os, signals};
-use sortmill::job::{Boundaries, Compress, CompressTemp, Disorder, Job, Output, UNTIL_STAGES};
+use sortmill::job::{
+    Boundaries, Compress, CompressTemp, Disorder, Input, Job, Output, UNTIL_STAGES,
+};
 use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
 use sortmill::parts::{PartCut, PartName, Parts};
@@ -45,7 +47,7 @@ use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
 use sortmill::trace::Trace;
 
-use crate::common::{Machine, Shape, end_with, inputs, node_program, print, say, tell};
+use crate::common::{self, Machine, Shape, end_with, inputs, node_program, note, print, say, tell};
 use crate::disks;
 use crate::progress;
 use crate::signals::Signals;
@@ -268,6 +270,9 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
         true => Called::Sort,
         false => Called::of_word(words.next()?.to_str()?)?,
     };
+    if called == Called::Sort {
+        common::called(called.name());
+    }
     let (words, way) = (words.collect::<Vec<_>>(), Way::of_environment());
     if let Called::Sort | Called::SortmillSort = called
         && let Some(sort) = letters::read(&words, way)
@@ -276,11 +281,8 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
     }
     let mut table = called.table();
     let read = words::read(words, &table, way).unwrap_or_else(|refusal| {
-        say(&format!(
-            "sortmill: {}\n\nTry `{} --help`.\n",
-            refusal.cause,
-            called.name()
-        ));
+        let (cause, name) = (refusal.cause, called.name());
+        note(&format!("{cause}\n\nTry `{name} --help`."));
         std::process::exit(refusal.code.into());
     });
     let words = std::iter::once("sort".into()).chain(read.words);
@@ -431,8 +433,8 @@ impl Sort {
             && job.compress_temp == CompressTemp::None
         {
             let program = program.display();
-            say(&format!(
-                "sortmill: temporary data, blocks of one file, were not compressed: {program} takes whole files\n"
+            note(&format!(
+                "temporary data, blocks of one file, were not compressed: {program} takes whole files"
             ));
         }
         self.tell(&report);
@@ -523,6 +525,12 @@ impl Sort {
             Called::SortmillMerge => Some(Disorder::Refused),
             _ => self.gnu.merge.then_some(Disorder::Kept),
         };
+        if job.merge == Some(Disorder::Kept) {
+            // Who reads it first leaves nothing to the others, which are empty.
+            let mut has_come = false;
+            job.inputs
+                .retain(|input| input != &Input::Stdin || !std::mem::replace(&mut has_come, true));
+        }
         job.decompress = self.unpacks();
         job.compress = self.compress(&job.output);
         job.boundaries.clone_from(&self.boundaries);
