@@ -68,7 +68,7 @@ use crate::passing::Passing;
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
-use crate::report::{Bytes, Fingerprints, PartSizes, Report, TempPacked};
+use crate::report::{Bytes, Fingerprints, Grown, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
 use crate::run::needed::Needed;
 use crate::run::proof::{check_expected, check_input, compare};
@@ -591,6 +591,7 @@ fn sort_inner(
             .iter()
             .map(ToString::to_string)
             .collect(),
+        grown: Grown::of(&sources, os),
         verified: plan.verify,
         plan,
         verdicts: judged.verdicts,
