@@ -17,12 +17,13 @@ mod locale;
 pub mod made;
 pub mod options;
 mod refusals;
+mod side;
 pub mod silent;
 mod words;
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,9 +44,8 @@ use sortmill::queue::Stop;
 use sortmill::report::{DryRun, Report, plan_lines, temp_lines};
 use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
-use sortmill::trace::Trace;
 
-use crate::common::{Machine, Shape, inputs, node_program, print, say, tell};
+use crate::common::{Machine, Shape, inputs, node_program, print, say};
 use crate::disks;
 use crate::progress;
 use crate::signals::Signals;
@@ -55,6 +55,7 @@ use self::called::Called;
 use self::keys::SEED_BYTES;
 use self::made::Made;
 use self::options::Gnu;
+use self::side::{SideFile, Traced};
 use self::words::{OldKey, Way};
 
 /// Sort records of files or standard input
@@ -336,6 +337,7 @@ impl Sort {
         if let Some(from) = &self.gnu.files0_from {
             self.files = files_from::names(from)?;
         }
+        side::look(&self)?;
         // Whoever calls `sort` expects its bytes and no words.
         self.quiet |= self.called == Called::Sort && !self.verbose;
         let is_ordered = !matches!(self.made, Made::Shuffled(_));
@@ -666,60 +668,4 @@ fn parse_until(text: &str) -> std::result::Result<Stage, String> {
         let names = UNTIL_STAGES.map(Stage::name).join(", ");
         format!("the stages to end after are {names}")
     })
-}
-
-/// Where a trace goes. Dropped before it was written, as of a job that failed or panicked, it is written as far as
-/// that came.
-struct Traced(Option<(SideFile, Arc<Trace>)>);
-
-impl Traced {
-    fn write(&mut self) -> Result<()> {
-        let Some((file, trace)) = self.0.take() else {
-            return Ok(());
-        };
-        file.write(|out| trace.write(out))
-    }
-}
-
-impl Drop for Traced {
-    fn drop(&mut self) {
-        // Why the job failed is told by others.
-        if let Err(error) = self.write() {
-            tell(&error);
-        }
-    }
-}
-
-/// A file that tells about the job: open before it begins, filled when it has ended.
-struct SideFile {
-    file: File,
-    path: PathBuf,
-    doing: &'static str,
-}
-
-impl SideFile {
-    fn open(path: Option<&Path>, doing: &'static str) -> Result<Option<Self>> {
-        let Some(path) = path else { return Ok(None) };
-        let opened = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let file = opened.map_err(|error| Error::io(doing, path, &error))?;
-        let path = path.to_owned();
-        Ok(Some(Self { file, path, doing }))
-    }
-
-    fn write(&self, put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        let is_file = self.file.metadata().is_ok_and(|meta| meta.is_file());
-        let write = || {
-            if is_file {
-                self.file.set_len(0)?;
-            }
-            let mut out = BufWriter::new(&self.file);
-            put(&mut out)?;
-            out.flush()
-        };
-        write().map_err(|error| Error::io(self.doing, &self.path, &error))
-    }
 }
