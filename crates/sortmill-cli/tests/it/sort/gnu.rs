@@ -4,6 +4,7 @@
 
 mod annotated;
 mod files;
+mod kernel;
 mod merged;
 mod orders;
 mod pipelines;
