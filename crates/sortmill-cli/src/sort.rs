@@ -34,7 +34,7 @@ use clap::{ArgAction, Args};
 use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
-use sortmill::io::codec::{CODECS, Codec};
+use sortmill::io::codec::{BlockCodec, CODECS, Codec};
 use sortmill::io::{Host, Os};
 use sortmill::job::{Boundaries, Compress, CompressTemp, Disorder, Job, Output, UNTIL_STAGES};
 use sortmill::line_keys::LineOrder;
@@ -319,14 +319,18 @@ impl Sort {
         })
     }
 
-    /// How temporary data are compressed: as asked, or by the codec of the program that GNU's option names. What merges
-    /// write are runs, which GNU's option is accepted for.
+    /// How temporary data are compressed: as asked, or by the program that GNU's option names, or the codec that stands for
+    /// it. What merges write are runs, which GNU's option is accepted for.
     fn compress_temp(&self, merges: bool) -> CompressTemp {
         let program = self.gnu.compress_program.first().filter(|_| !merges);
-        let named = || match Path::new(program?).file_name()?.to_str()? {
-            "lz4" => Some(CompressTemp::Lz4),
-            "zstd" if Codec::Zstd.is_built() => Some(CompressTemp::Zstd),
-            _ => None,
+        let named = || {
+            let name = Path::new(program?).file_name().unwrap_or_default();
+            Some(match name.to_str() {
+                Some("lz4") => CompressTemp::Lz4,
+                Some("zstd" | "gzip") if Codec::Zstd.is_built() => CompressTemp::Zstd,
+                Some("gzip") => CompressTemp::Lz4,
+                _ => CompressTemp::Program,
+            })
         };
         self.compress_temp.or_else(named).unwrap_or_default()
     }
@@ -425,14 +429,6 @@ impl Sort {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
         traced.write()?;
-        if let (Some(program), 1..) = (self.gnu.compress_program.first(), report.bytes.temp_written)
-            && job.compress_temp == CompressTemp::None
-        {
-            let program = program.display();
-            say(&format!(
-                "sortmill: temporary data, blocks of one file, were not compressed: {program} takes whole files\n"
-            ));
-        }
         self.tell(&report);
         Ok(ExitCode::SUCCESS)
     }
@@ -535,6 +531,8 @@ impl Sort {
         job.temps = temps.cloned().collect();
         job.temp_apart = self.temp_apart;
         job.compress_temp = self.compress_temp(job.merge.is_some());
+        let program = self.gnu.compress_program.first().map(PathBuf::from);
+        job.temp_program = program.filter(|_| job.compress_temp == CompressTemp::Program);
         job.on = self.on.map(|node_count| On {
             node_count,
             program: node_program().0,
@@ -635,7 +633,7 @@ fn parse_compress_temp(text: &str) -> std::result::Result<CompressTemp, String> 
         "zstd" | "zst" => CompressTemp::Zstd,
         _ => return Err("temporary data are compressed by lz4 or zstd, auto or none".into()),
     };
-    match how.codec().is_none_or(Codec::is_built) {
+    match how.codec().is_none_or(BlockCodec::is_built) {
         true => Ok(how),
         false => Err(format!("this sortmill was built without {text}")),
     }

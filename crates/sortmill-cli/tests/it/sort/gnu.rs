@@ -8,6 +8,7 @@ mod kernel;
 mod merged;
 mod orders;
 mod pipelines;
+mod programs;
 pub mod random;
 mod readers;
 mod refusals;
