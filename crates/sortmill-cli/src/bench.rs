@@ -28,16 +28,17 @@ pub struct Disk {
     folders: Vec<PathBuf>,
 
     /// How long each measurement takes, after a quarter of that to get going. More shows what a disk gives
-    /// when its caches are full
+    /// when its caches are full; what is measured for less than half a second is not kept
     #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
     seconds: f64,
 
-    /// How often each is measured, all settings in turn; the median counts
+    /// How often each is measured, all settings in turn; the median counts. What is measured once is not kept
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
 
-    /// Size of each of the two files in a folder. Default: 2 GiB, or a quarter of what is free
-    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
+    /// Size of each of the two files in a folder. Default: 2 GiB, or a quarter of what is free. What is measured in files
+    /// below 512 MiB is not kept
+    #[arg(long, value_name = "SIZE", value_parser = file_size)]
     bytes: Option<u64>,
 
     /// Write over what is there. Else writes go to new space until the file is full, as those of a sort do;
@@ -47,7 +48,7 @@ pub struct Disk {
 
     /// Size of a request, and of others if repeated. Default: 256 KiB, 1 MiB, 4 MiB and 16 MiB. What is
     /// measured with sizes or depths of one's own is not kept
-    #[arg(long = "block", value_name = "SIZE", value_parser = size::parse_bytes)]
+    #[arg(long = "block", value_name = "SIZE", value_parser = block)]
     blocks: Vec<u64>,
 
     /// Requests in flight each way, repeatable. Default: such that 8, 16, 32 and 64 MiB are in flight
@@ -130,12 +131,47 @@ impl Disk {
                 ));
                 continue;
             }
+            if let Some(why) = too_little(report) {
+                say(&format!(
+                    "{}: the figures are not kept, because {why}\n",
+                    folder.path
+                ));
+                continue;
+            }
             match disks::keep(&report.of_folder(number)) {
                 Ok(path) => say(&format!("{}: kept in {}\n", folder.path, path.display())),
                 Err(error) => note(&error.to_string()),
             }
         }
     }
+}
+
+/// Why what was measured tells too little of a disk to plan with; `None` if it does not.
+fn too_little(report: &DiskReport) -> Option<String> {
+    const WINDOW_NS_MIN: u64 = 500_000_000;
+    const ROUNDS_MIN: usize = 2;
+    const FILE_BYTES_MIN: u64 = 512 << 20;
+    if report.window_ns < WINDOW_NS_MIN {
+        let (least, took) = (
+            text::seconds(WINDOW_NS_MIN),
+            text::seconds(report.window_ns),
+        );
+        return Some(format!(
+            "{took} shows what a cache gives, not a disk. Measure each for {least} or more (--seconds)."
+        ));
+    }
+    if report.round_count < ROUNDS_MIN {
+        return Some(format!(
+            "one round may be one accident. Measure {ROUNDS_MIN} or more (--rounds)."
+        ));
+    }
+    if report.file_bytes < FILE_BYTES_MIN {
+        let (least, bytes) = (text::bytes(FILE_BYTES_MIN), text::bytes(report.file_bytes));
+        return Some(format!(
+            "files of {bytes} are at their ends before a disk shows its pace. Measure with {least} or more (--bytes)."
+        ));
+    }
+    None
 }
 
 /// What was measured, for people: first how and where, then every rate, then what is best.
@@ -220,6 +256,23 @@ fn rates(folders: &[usize], spread: Spread) -> String {
 
 fn rate(bytes_per_s: u64) -> String {
     text::rate(bytes_per_s, 1_000_000_000)
+}
+
+/// As [`size::parse_bytes`], of requests: whole aligned ones.
+fn block(text: &str) -> std::result::Result<u64, String> {
+    let bytes = size::parse_bytes(text)?;
+    match (4096..1 << 30).contains(&bytes) && bytes.is_multiple_of(4096) {
+        true => Ok(bytes),
+        false => Err("a block is a multiple of 4.0 KiB below 1.0 GiB, and not nothing".into()),
+    }
+}
+
+/// As [`size::parse_bytes`], of files that have something in them.
+fn file_size(text: &str) -> std::result::Result<u64, String> {
+    match size::parse_bytes(text)? {
+        0..4096 => Err("a file of 4.0 KiB is the smallest that can be measured".into()),
+        bytes => Ok(bytes),
+    }
 }
 
 /// As [`size::parse_bytes`], or 0.

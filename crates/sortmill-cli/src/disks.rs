@@ -2,7 +2,7 @@
 //!
 //! One JSON file for each, named after the file system's number, in `$XDG_CACHE_HOME/sortmill/disks` or
 //! `~/.cache/sortmill/disks`: what `bench disk --json` prints, of one folder alone (docs/disk.md). Losing them
-//! costs speed only, so what cannot be read counts as not there.
+//! costs speed only, so what cannot be read counts as not there, and is told with the plan.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,24 @@ use sortmill::io::Os;
 pub fn known(os: &dyn Os, path: &Path) -> Option<Known> {
     let file_system = os.file_system(path).ok()?;
     let file = folder()?.join(file_name(&format!("{:016x}", file_system.id)));
-    let kept: DiskReport = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
-    kept.known(&file_system, now_s())
+    let unreadable = |why: String| Known::Unreadable(format!("{}: {why}", file.display()));
+    let kept = match std::fs::read(&file) {
+        Ok(kept) => kept,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => return Some(unreadable(error.to_string())),
+    };
+    let known = match serde_json::from_slice::<DiskReport>(&kept) {
+        Ok(kept) => kept.known(&file_system, now_s()),
+        Err(error) => return Some(unreadable(error.to_string())),
+    };
+    Some(known.unwrap_or_else(|| unreadable("it tells nothing of this file system".into())))
 }
 
 /// The figures to plan with, if there are any.
 pub fn figures(known: &Option<Known>) -> Option<Figures> {
     match known {
         Some(Known::Figures(figures)) => Some(figures.clone()),
-        Some(Known::OtherDevice(_)) | None => None,
+        Some(Known::OtherDevice(_) | Known::Later(_) | Known::Unreadable(_)) | None => None,
     }
 }
 
@@ -47,6 +56,13 @@ pub fn advice(known: Option<&Known>, os: &dyn Os, temp: &Path) -> String {
             "The disk's figures of {measured_on} are stale and not used: the device or its size is \
              another since. {measure} again.\n"
         ),
+        Some(Known::Later(measured_on)) => format!(
+            "The disk's figures of {measured_on} are not used: that day is still to come, so a clock was \
+             wrong. {measure} again.\n"
+        ),
+        Some(Known::Unreadable(why)) => {
+            format!("The disk's figures are not used: {why}. {measure} again.\n")
+        }
         None => format!("{measure}.\n"),
     }
 }

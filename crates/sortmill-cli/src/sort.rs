@@ -17,12 +17,13 @@ mod locale;
 pub mod made;
 pub mod options;
 mod refusals;
+mod side;
 pub mod silent;
 mod words;
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ use clap::{ArgAction, Args};
 use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
-use sortmill::io::codec::{CODECS, Codec};
+use sortmill::io::codec::{BlockCodec, CODECS, Codec};
 use sortmill::io::{Host, Os, signals};
 use sortmill::job::{
     Boundaries, Compress, CompressTemp, Disorder, Input, Job, Output, UNTIL_STAGES,
@@ -45,9 +46,8 @@ use sortmill::queue::Stop;
 use sortmill::report::{DryRun, Report, plan_lines, temp_lines};
 use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
-use sortmill::trace::Trace;
 
-use crate::common::{self, Machine, Shape, end_with, inputs, node_program, note, print, say, tell};
+use crate::common::{self, Machine, Shape, end_with, inputs, node_program, note, print, say};
 use crate::disks;
 use crate::progress;
 use crate::signals::Signals;
@@ -57,6 +57,7 @@ use self::called::Called;
 use self::keys::SEED_BYTES;
 use self::made::Made;
 use self::options::Gnu;
+use self::side::{SideFile, Traced};
 use self::words::{OldKey, Way};
 
 /// Sort records of files or standard input
@@ -324,14 +325,18 @@ impl Sort {
         })
     }
 
-    /// How temporary data are compressed: as asked, or by the codec of the program that GNU's option names. What merges
-    /// write are runs, which GNU's option is accepted for.
+    /// How temporary data are compressed: as asked, or by the program that GNU's option names, or the codec that stands for
+    /// it. What merges write are runs, which GNU's option is accepted for.
     fn compress_temp(&self, merges: bool) -> CompressTemp {
         let program = self.gnu.compress_program.first().filter(|_| !merges);
-        let named = || match Path::new(program?).file_name()?.to_str()? {
-            "lz4" => Some(CompressTemp::Lz4),
-            "zstd" if Codec::Zstd.is_built() => Some(CompressTemp::Zstd),
-            _ => None,
+        let named = || {
+            let name = Path::new(program?).file_name().unwrap_or_default();
+            Some(match name.to_str() {
+                Some("lz4") => CompressTemp::Lz4,
+                Some("zstd" | "gzip") if Codec::Zstd.is_built() => CompressTemp::Zstd,
+                Some("gzip") => CompressTemp::Lz4,
+                _ => CompressTemp::Program,
+            })
         };
         self.compress_temp.or_else(named).unwrap_or_default()
     }
@@ -342,6 +347,7 @@ impl Sort {
         if let Some(from) = &self.gnu.files0_from {
             self.files = files_from::names(from)?;
         }
+        side::look(&self)?;
         // Whoever calls `sort` expects its bytes and no words.
         self.quiet |= self.called == Called::Sort && !self.verbose;
         let is_ordered = !matches!(self.made, Made::Shuffled(_));
@@ -429,14 +435,6 @@ impl Sort {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
         traced.write()?;
-        if let (Some(program), 1..) = (self.gnu.compress_program.first(), report.bytes.temp_written)
-            && job.compress_temp == CompressTemp::None
-        {
-            let program = program.display();
-            note(&format!(
-                "temporary data, blocks of one file, were not compressed: {program} takes whole files"
-            ));
-        }
         self.tell(&report);
         Ok(ExitCode::SUCCESS)
     }
@@ -545,6 +543,8 @@ impl Sort {
         job.temps = temps.cloned().collect();
         job.temp_apart = self.temp_apart;
         job.compress_temp = self.compress_temp(job.merge.is_some());
+        let program = self.gnu.compress_program.first().map(PathBuf::from);
+        job.temp_program = program.filter(|_| job.compress_temp == CompressTemp::Program);
         job.on = self.on.map(|node_count| On {
             node_count,
             program: node_program().0,
@@ -645,7 +645,7 @@ fn parse_compress_temp(text: &str) -> std::result::Result<CompressTemp, String> 
         "zstd" | "zst" => CompressTemp::Zstd,
         _ => return Err("temporary data are compressed by lz4 or zstd, auto or none".into()),
     };
-    match how.codec().is_none_or(Codec::is_built) {
+    match how.codec().is_none_or(BlockCodec::is_built) {
         true => Ok(how),
         false => Err(format!("this sortmill was built without {text}")),
     }
@@ -678,60 +678,4 @@ fn parse_until(text: &str) -> std::result::Result<Stage, String> {
         let names = UNTIL_STAGES.map(Stage::name).join(", ");
         format!("the stages to end after are {names}")
     })
-}
-
-/// Where a trace goes. Dropped before it was written, as of a job that failed or panicked, it is written as far as
-/// that came.
-struct Traced(Option<(SideFile, Arc<Trace>)>);
-
-impl Traced {
-    fn write(&mut self) -> Result<()> {
-        let Some((file, trace)) = self.0.take() else {
-            return Ok(());
-        };
-        file.write(|out| trace.write(out))
-    }
-}
-
-impl Drop for Traced {
-    fn drop(&mut self) {
-        // Why the job failed is told by others.
-        if let Err(error) = self.write() {
-            tell(&error);
-        }
-    }
-}
-
-/// A file that tells about the job: open before it begins, filled when it has ended.
-struct SideFile {
-    file: File,
-    path: PathBuf,
-    doing: &'static str,
-}
-
-impl SideFile {
-    fn open(path: Option<&Path>, doing: &'static str) -> Result<Option<Self>> {
-        let Some(path) = path else { return Ok(None) };
-        let opened = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let file = opened.map_err(|error| Error::io(doing, path, &error))?;
-        let path = path.to_owned();
-        Ok(Some(Self { file, path, doing }))
-    }
-
-    fn write(&self, put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        let is_file = self.file.metadata().is_ok_and(|meta| meta.is_file());
-        let write = || {
-            if is_file {
-                self.file.set_len(0)?;
-            }
-            let mut out = BufWriter::new(&self.file);
-            put(&mut out)?;
-            out.flush()
-        };
-        write().map_err(|error| Error::io(self.doing, &self.path, &error))
-    }
 }

@@ -13,13 +13,14 @@ mod block;
 mod decode;
 mod encode;
 mod header;
+mod legacy;
 
 use std::path::Path;
 
-pub use block::{BLOCK_CODECS, BlockCoder, block_coder_bytes, packed_bytes_max};
+pub use block::{BLOCK_CODECS, BlockCodec, BlockCoder, block_coder_bytes, packed_bytes_max};
 pub use decode::{Decoder, Wrong};
 pub use encode::{Encoder, bound_bytes, encoder_bytes};
-pub use header::{HEADER_BYTES_MAX, Sniffed, sniff};
+pub use header::{HEADER_BYTES_MAX, Sniffed, is_lzma, sniff};
 
 /// A way of compressing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +29,7 @@ pub enum Codec {
     Gzip,
     /// RFC 8878; frames.
     Zstd,
-    /// The LZ4 frame format; not its legacy one.
+    /// The LZ4 frame format; its legacy frames are read, and never written.
     Lz4,
     /// bzip2; streams.
     Bzip2,

@@ -6,7 +6,7 @@
 //! the bytes as they lie there. Integers are little-endian; no length is believed before it has been checked against the
 //! bytes at hand.
 
-use crate::codec::Codec;
+use crate::codec::BlockCodec;
 
 /// Bytes of a block's header.
 pub const HEADER_BYTES: usize = 64;
@@ -36,26 +36,27 @@ pub struct Header {
 /// How what follows a block's header is compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packed {
-    /// By which of [`crate::codec::BLOCK_CODECS`].
-    pub codec: Codec,
+    /// By what.
+    pub codec: BlockCodec,
     /// To how many bytes.
     pub bytes: u32,
 }
 
 impl Packed {
     /// What a header has for the codec; 0 is none.
-    fn number(codec: Codec) -> u8 {
+    fn number(codec: BlockCodec) -> u8 {
         match codec {
-            Codec::Lz4 => 1,
-            Codec::Zstd => 2,
-            Codec::Gzip | Codec::Bzip2 | Codec::Xz => unreachable!("no block is of these"),
+            BlockCodec::Lz4 => 1,
+            BlockCodec::Zstd => 2,
+            BlockCodec::Program => 3,
         }
     }
 
-    fn codec_of(number: u8) -> Option<Codec> {
+    fn codec_of(number: u8) -> Option<BlockCodec> {
         match number {
-            1 => Some(Codec::Lz4),
-            2 => Some(Codec::Zstd),
+            1 => Some(BlockCodec::Lz4),
+            2 => Some(BlockCodec::Zstd),
+            3 => Some(BlockCodec::Program),
             _ => None,
         }
     }
@@ -338,7 +339,7 @@ mod tests {
     }
 
     const PACKED: Packed = Packed {
-        codec: Codec::Zstd,
+        codec: BlockCodec::Zstd,
         bytes: 40,
     };
 
@@ -355,7 +356,7 @@ mod tests {
         let open = |packed| Header::open_packed(&block, &HEADER, packed);
         assert_eq!(open(Some(PACKED)), Ok(()));
         assert_eq!(open(None), Err(Damage::Codec));
-        let codec = Codec::Lz4;
+        let codec = BlockCodec::Lz4;
         assert_eq!(open(Some(Packed { codec, ..PACKED })), Err(Damage::Codec));
         let bytes = 39;
         assert_eq!(open(Some(Packed { bytes, ..PACKED })), Err(Damage::Codec));

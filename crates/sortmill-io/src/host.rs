@@ -316,6 +316,11 @@ impl Os for Host {
         })
     }
 
+    fn is_made_when_read(&self, file: &File) -> bool {
+        with_fd(file, |fd| Ok(rustix::fs::fstatfs(fd)?.f_type))
+            .is_ok_and(|kind| KERNELS_OWN.contains(&(kind as u32)))
+    }
+
     fn meta_at(&self, path: &Path) -> io::Result<Meta> {
         Ok(meta_from(&fs::metadata(path)?))
     }
@@ -482,6 +487,25 @@ impl Os for Host {
         machine::offered(Path::new("/"))
     }
 }
+
+/// File systems of what the kernel tells, by the numbers of statfs(2) and `linux/magic.h`: their files have sizes of 0, of
+/// 4096 bytes, or of whatever.
+const KERNELS_OWN: [u32; 14] = [
+    0x0000_9fa0, // proc
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x7363_6673, // securityfs
+    0x6265_6570, // configfs
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x4249_4e4d, // binfmt_misc
+    0x0765_5821, // resctrl
+];
 
 fn meta_from(meta: &fs::Metadata) -> Meta {
     let kind = if meta.is_file() {

@@ -241,6 +241,11 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn meta(&self, file: &File) -> io::Result<Meta>;
+    /// Whether an open file's contents are made when they are read, as those of sysfs are: what is said of its size means
+    /// nothing then.
+    fn is_made_when_read(&self, _file: &File) -> bool {
+        false
+    }
     /// What a path is now, symlinks followed.
     ///
     /// # Errors

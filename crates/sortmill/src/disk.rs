@@ -94,7 +94,8 @@ impl Setting {
         };
         let mut settings = Vec::new();
         for &block_bytes in sizes {
-            let usual = IN_FLIGHT.map(|in_flight| (in_flight / block_bytes).clamp(1, DEPTH_MAX));
+            let usual =
+                IN_FLIGHT.map(|in_flight| (in_flight / block_bytes.max(1)).clamp(1, DEPTH_MAX));
             let depths = if depths.is_empty() { &usual } else { depths };
             let buffers = if buffers.is_empty() { &[None] } else { buffers };
             for &buffer_bytes in buffers {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sortmill_io::codec::Codec;
+use sortmill_io::codec::{BlockCodec, Codec};
 
 use crate::batch::Records;
 use crate::cluster::On;
@@ -86,23 +86,26 @@ pub enum CompressTemp {
     Lz4,
     /// All that become smaller, by zstd at its level 1.
     Zstd,
+    /// All that become smaller, by [`Job::temp_program`].
+    Program,
 }
 
 impl CompressTemp {
     /// By what blocks are compressed, of several the first.
     #[must_use]
-    pub fn codec(self) -> Option<Codec> {
+    pub fn codec(self) -> Option<BlockCodec> {
         match self {
             Self::None => None,
-            Self::Auto | Self::Lz4 => Some(Codec::Lz4),
-            Self::Zstd => Some(Codec::Zstd),
+            Self::Auto | Self::Lz4 => Some(BlockCodec::Lz4),
+            Self::Zstd => Some(BlockCodec::Zstd),
+            Self::Program => Some(BlockCodec::Program),
         }
     }
 
     /// Whether all that become smaller are compressed, whoever has time for it.
     #[must_use]
     pub fn is_forced(self) -> bool {
-        matches!(self, Self::Lz4 | Self::Zstd)
+        matches!(self, Self::Lz4 | Self::Zstd | Self::Program)
     }
 }
 
@@ -206,6 +209,9 @@ pub struct Job {
     pub temp_apart: bool,
     /// Whether temporary data are compressed. Runs of merges are not.
     pub compress_temp: CompressTemp,
+    /// The program of [`CompressTemp::Program`]: alone it compresses what it reads, with `-d` it decompresses that again. It
+    /// is looked for in `$PATH`, and needed only once there are temporary data.
+    pub temp_program: Option<PathBuf>,
     /// The processes that share the work; `None` is this one alone.
     pub on: Option<On>,
     /// Threads that compute; `None` is one per core.
@@ -329,6 +335,7 @@ impl Job {
             temps: Vec::new(),
             temp_apart: false,
             compress_temp: CompressTemp::None,
+            temp_program: None,
             on: None,
             threads: None,
             verify: None,

@@ -15,16 +15,23 @@
 //! ```
 //!
 //! The copies are of the fewer bytes, and cost little beside the codec.
+//!
+//! A **program** that somebody named is a codec too ([`program`]): it runs once for each block.
 
-use sortmill_io::codec::{BlockCoder, Codec, packed_bytes_max};
+mod program;
+
+use sortmill_io::codec::{BlockCodec, BlockCoder, packed_bytes_max};
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Packed};
 use sortmill_io::sync::{Condvar, Mutex, lock, wait};
 
 use crate::block::{Stored, disk_bytes, stored_bytes};
 use crate::error::{Error, ErrorKind, Result};
+use crate::job::Job;
 use crate::partitions::damaged;
 use crate::plan::TempPacking;
+use crate::queue::Stop;
 use crate::temps::Temps;
+use program::Program;
 
 /// A block that does not become smaller by this part of it is left as it is: it has to be decompressed, too.
 const SAVED_PART: usize = 8;
@@ -32,6 +39,7 @@ const SAVED_PART: usize = 8;
 /// The packers of a job.
 pub struct Packers {
     block_bytes: usize,
+    program: Option<Program>,
     state: Mutex<State>,
     returned: Condvar,
 }
@@ -48,11 +56,13 @@ struct Packer {
 }
 
 impl Packers {
-    /// As many as `packing` says, for blocks of up to `block_bytes`. Each is made when it is first needed.
+    /// As many as `packing` says, for blocks of up to `block_bytes` of `job`, which `stop` ends. Each is made when it is
+    /// first needed.
     #[must_use]
-    pub fn new(packing: &TempPacking, block_bytes: usize) -> Self {
+    pub fn new(packing: &TempPacking, block_bytes: usize, job: &Job, stop: &Stop) -> Self {
         Self {
             block_bytes,
+            program: (job.temp_program.clone()).map(|path| Program::new(path, stop.clone())),
             state: Mutex::new(State {
                 idle: Vec::new(),
                 to_make: packing.packer_count,
@@ -66,13 +76,23 @@ impl Packers {
     ///
     /// # Errors
     /// The library's, when it gets no memory.
-    pub fn pack(&self, codec: Codec, header: &Header, block: &mut [u8]) -> Result<Option<Packed>> {
+    pub fn pack(
+        &self,
+        codec: BlockCodec,
+        header: &Header,
+        block: &mut [u8],
+    ) -> Result<Option<Packed>> {
         let mut taken = self.take();
         let Packer { coder, scratch } = taken.packer();
         let payload_bytes = header.payload_bytes as usize;
         let payload = &mut block[HEADER_BYTES..HEADER_BYTES + payload_bytes];
-        let bytes = coder.pack(codec, payload, scratch);
-        let bytes = bytes.map_err(|error| failed("compressing temporary data", &error))?;
+        let bytes = match codec {
+            BlockCodec::Program => self.program().pack(payload, scratch)?,
+            _ => {
+                let bytes = coder.pack(codec, payload, scratch);
+                bytes.map_err(|error| failed("compressing temporary data", &error))?
+            }
+        };
         let packed = Packed {
             codec,
             bytes: u32::try_from(bytes).expect("a block is below 4 GiB"),
@@ -87,18 +107,30 @@ impl Packers {
         Ok(Some(packed))
     }
 
-    /// Decompresses `block`, which is sound, in its place.
-    fn unpack(&self, header: &Header, packed: Packed, block: &mut [u8]) -> std::io::Result<()> {
+    /// Decompresses `block`, which is sound, in its place. `false` if that is not what it was.
+    fn unpack(&self, header: &Header, packed: Packed, block: &mut [u8]) -> Result<bool> {
         let mut taken = self.take();
         let Packer { coder, scratch } = taken.packer();
         let bytes = packed.bytes as usize;
         let from = block.get(HEADER_BYTES..HEADER_BYTES + bytes);
         let (Some(from), Some(to)) = (from, scratch.get_mut(..bytes)) else {
-            return Err(std::io::ErrorKind::InvalidData.into());
+            return Ok(false);
         };
         to.copy_from_slice(from);
         let payload = HEADER_BYTES..HEADER_BYTES + header.payload_bytes as usize;
-        coder.unpack(packed.codec, to, &mut block[payload])
+        if packed.codec == BlockCodec::Program {
+            return self.program().unpack(to, &mut block[payload]);
+        }
+        match coder.unpack(packed.codec, to, &mut block[payload]) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Ok(false),
+            Err(error) => Err(failed("decompressing temporary data", &error)),
+        }
+    }
+
+    fn program(&self) -> &Program {
+        let program = self.program.as_ref();
+        program.expect("a job that asks for a program names it")
     }
 
     /// A packer, as soon as there is one.
@@ -166,10 +198,13 @@ pub fn open(
         return Ok(());
     };
     let packers = packers.expect("who compressed it can decompress it");
-    let unpacked = packers.unpack(header, packed, block);
-    unpacked.map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidData => wrong(Damage::Packed),
-        _ => failed("decompressing temporary data", &error),
+    if packers.unpack(header, packed, block)? {
+        return Ok(());
+    }
+    let error = wrong(Damage::Packed);
+    Err(match packed.codec {
+        BlockCodec::Program => error.hint(packers.program().doubt()),
+        _ => error,
     })
 }
 
@@ -192,7 +227,12 @@ mod tests {
             has_zstd: true,
             packer_count: 1,
         };
-        Packers::new(&packing, BLOCK_BYTES)
+        let job = Job::new(
+            Vec::new(),
+            crate::job::Output::Stdout,
+            crate::order::Format::Lines,
+        );
+        Packers::new(&packing, BLOCK_BYTES, &job, &Stop::new())
     }
 
     /// Splitmix64.
@@ -239,7 +279,7 @@ mod tests {
                     assert!(of > 1, "nobody compresses noise");
                     let (before, after) = (disk_bytes(&header), stored_bytes(&header, Some(how)));
                     assert!(after < before && before - after >= before / SAVED_PART);
-                    packers.unpack(&header, how, &mut packed).unwrap();
+                    assert!(packers.unpack(&header, how, &mut packed).unwrap());
                     assert_eq!(packed[..end], plain[..end], "{payload_bytes}, {of}");
                 }
             }
@@ -253,10 +293,10 @@ mod tests {
         let (header, mut bytes) = block(&mut 4, 1000, 1);
         for claimed in [BLOCK_BYTES as u32, 2 * BLOCK_BYTES as u32, u32::MAX - 64] {
             let packed = Packed {
-                codec: Codec::Lz4,
+                codec: BlockCodec::Lz4,
                 bytes: claimed,
             };
-            assert!(packers.unpack(&header, packed, &mut bytes).is_err());
+            assert!(!packers.unpack(&header, packed, &mut bytes).unwrap());
         }
     }
 

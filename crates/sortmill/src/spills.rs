@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sortmill_io::Buffer;
-use sortmill_io::codec::Codec;
+use sortmill_io::codec::BlockCodec;
 use sortmill_io::frame::{Header, Packed};
 use sortmill_io::sync::{Arc, Condvar, Mutex, lock, wait};
 
@@ -98,7 +98,7 @@ pub struct InHand {
     /// The block.
     pub block: SpillBlock,
     /// By what.
-    pub codec: Codec,
+    pub codec: BlockCodec,
 }
 
 impl Spills {
@@ -173,7 +173,7 @@ impl Spills {
                 (number, block, codec)
             }
             CompressTemp::Auto | CompressTemp::None => return None,
-            CompressTemp::Lz4 | CompressTemp::Zstd => {
+            CompressTemp::Lz4 | CompressTemp::Zstd | CompressTemp::Program => {
                 let (number, block) = state.plain.pop_first()?;
                 (number, block, self.shared.how.codec()?)
             }
@@ -189,7 +189,7 @@ impl Spills {
     /// By what who writes blocks is to compress one first that nobody else has, `now_ns`, if that is to be; what came of
     /// it is to be [told](Spills::tried).
     #[must_use]
-    pub fn codec_before_writing(&self, now_ns: u64) -> Option<Codec> {
+    pub fn codec_before_writing(&self, now_ns: u64) -> Option<BlockCodec> {
         match self.shared.how {
             CompressTemp::Auto => lock(&self.shared.state).auto.for_writing(now_ns),
             how => how.codec(),
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     const PACKED: Option<Packed> = Some(Packed {
-        codec: Codec::Lz4,
+        codec: BlockCodec::Lz4,
         bytes: 1,
     });
 
@@ -375,11 +375,11 @@ mod tests {
         let before = |how| spills(how).codec_before_writing(0);
         assert_eq!(before(CompressTemp::None), None);
         assert_eq!(before(CompressTemp::Auto), None, "nobody knows of slack");
-        assert_eq!(before(CompressTemp::Lz4), Some(Codec::Lz4));
-        assert_eq!(before(CompressTemp::Zstd), Some(Codec::Zstd));
+        assert_eq!(before(CompressTemp::Lz4), Some(BlockCodec::Lz4));
+        assert_eq!(before(CompressTemp::Zstd), Some(BlockCodec::Zstd));
         let auto = spills(CompressTemp::Auto);
         idle(&auto);
-        assert_eq!(auto.codec_before_writing(STRETCH_NS), Some(Codec::Lz4));
+        assert_eq!(auto.codec_before_writing(STRETCH_NS), Some(BlockCodec::Lz4));
         auto.tried(false);
         assert_eq!(auto.codec_before_writing(STRETCH_NS), None, "not at once");
     }

@@ -16,7 +16,8 @@ use sortmill::report::Report;
 use sortmill::run;
 use sortmill::yields::Yield;
 
-use super::{SideFile, Sort};
+use super::Sort;
+use super::side::SideFile;
 use crate::common::{print, say};
 use crate::signals::Signals;
 

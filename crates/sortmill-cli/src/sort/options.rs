@@ -120,8 +120,8 @@ pub struct Gnu {
     #[arg(long, value_name = "N", value_parser = parse_batch_size, help_heading = MEANS)]
     pub batch_size: Option<u64>,
 
-    /// As --compress-temp, if PROG is lz4 or zstd, by a library of ours. Others are accepted: temporary data are blocks of
-    /// one file, which no program can take one by one
+    /// Compress temporary data by PROG, and decompress them by PROG -d, run for each of their blocks. lz4 and zstd, and
+    /// zstd for gzip, are libraries of ours, as with --compress-temp: no program is run
     #[arg(long, value_name = "PROG", help_heading = MEANS)]
     pub compress_program: Vec<OsString>,
 

@@ -105,18 +105,16 @@ fn a_sort_plans_with_what_was_measured() {
     assert!(unknown.contains("not measured"), "{unknown}");
     assert!(unknown.contains("`sortmill bench disk "), "{unknown}");
 
-    let line = format!("bench disk {{}}one {BRIEFLY} --bytes 64MiB");
-    let said = stderr(&run_well(sortmill(&scratch, &line)));
+    let line = format!("bench disk {{}}one {BRIEFLY} --bytes 64MiB --json");
+    let output = run_well(sortmill(&scratch, &line));
     nothing_in(&scratch.path("one"));
-    if said.contains("not kept") {
-        println!("skipped: no direct I/O here");
-        return;
-    }
-    assert!(said.contains("kept in"), "{said}");
+    // What is kept has the form of what is printed, and so short a run is not kept by itself.
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let folder = scratch.path("cache/sortmill/disks");
-    let names = names_with(&folder, "");
-    assert_eq!(names.len(), 1, "{names:?}");
-    let file = folder.join(&names[0]);
+    std::fs::create_dir_all(&folder).unwrap();
+    let number = printed["folders"][0]["file_system"].as_str().unwrap();
+    let file = folder.join(format!("{number}.json"));
+    std::fs::write(&file, &output.stdout).unwrap();
     let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let put = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut changed = kept.clone();
@@ -161,13 +159,67 @@ fn a_sort_plans_with_what_was_measured() {
     let other = put(&|kept| kept["folders"][0]["device"] = "another".into());
     assert!(other.contains("not measured"), "{other}");
     assert!(other.contains("stale and not used"), "{other}");
-    std::fs::write(&file, "{").unwrap();
-    assert_eq!(plan(), unknown);
+    let later = put(&|kept| kept["measured_s"] = 4_000_000_000_u64.into());
+    assert!(later.contains("not measured"), "{later}");
+    assert!(
+        later.contains("figures of 2096-10-02 are not used"),
+        "{later}"
+    );
+    for (text, why) in [
+        ("{", "EOF while parsing"),
+        ("{}", "missing field"),
+        (
+            &kept.to_string().replace(number, "0"),
+            "tells nothing of this",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let torn = plan();
+        for words in [
+            "not measured",
+            "figures are not used",
+            &format!("{number}.json"),
+            why,
+        ] {
+            assert!(torn.contains(words), "{words:?}: {torn}");
+        }
+        assert_eq!(torn.matches("are not used").count(), 1, "{torn}");
+    }
 
     // And a job with such a plan is a job.
     put(&even);
     run_well(sortmill(&scratch, "sort -T {}one -o {}out {}in"));
     assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"a\nb\n");
+}
+
+/// What is too short or too small tells of caches and accidents, and no plan is made of it.
+#[test]
+fn a_run_that_tells_too_little_is_not_kept() {
+    let scratch = scratch("bench-brief");
+    for (flags, why) in [
+        (
+            "--seconds 0.01 --rounds 2 --bytes 64MiB",
+            "what a cache gives",
+        ),
+        ("--seconds 0.5 --rounds 1 --bytes 64MiB", "one round may be"),
+        (
+            "--seconds 0.5 --rounds 2 --bytes 64MiB",
+            "files of 64.0 MiB are",
+        ),
+    ] {
+        let output = run_well(sortmill(&scratch, &format!("bench disk {{}}one {flags}")));
+        let said = stderr(&output);
+        if said.contains("memory's as much as a disk's") {
+            println!("skipped: no direct I/O here");
+            return;
+        }
+        assert!(
+            said.contains("are not kept, because ") && said.contains(why),
+            "{said}"
+        );
+        assert!(!scratch.path("cache").exists());
+        nothing_in(&scratch.path("one"));
+    }
 }
 
 #[test]
@@ -219,6 +271,11 @@ fn what_cannot_be_measured_is_told() {
         ("{}one --bytes 1EB", "are needed here"),
         ("{}one --bytes 1MiB", "in flight at once, 64.0 MiB"),
         ("{}one --block 1000", "a multiple of 4.0 KiB"),
+        ("{}one --block 0 --rounds 1", "a multiple of 4.0 KiB"),
+        ("{}one --block 1GiB", "a multiple of 4.0 KiB"),
+        ("{}one --block 1MiB --depth 0", "--depth"),
+        ("{}one --rounds 0", "--rounds"),
+        ("{}one --bytes 0", "the smallest that can be measured"),
         ("{}none", "No such file or directory"),
         ("{}in --bytes 64MiB", "Not a directory"),
         ("{}one --seconds 0", "seconds between"),

@@ -16,6 +16,7 @@ mod places;
 mod planned;
 mod progress;
 mod right;
+mod side;
 pub mod space;
 mod temp_packed;
 mod temps;

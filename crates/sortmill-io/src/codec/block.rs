@@ -10,10 +10,40 @@ use lz4_flex::block::{
     CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
 };
 
-use super::Codec;
+/// What compresses blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockCodec {
+    /// lz4, without a frame.
+    Lz4,
+    /// zstd, a frame.
+    Zstd,
+    /// A program that somebody named. What it makes is its own affair, so whoever runs it keeps a checksum of what it was.
+    Program,
+}
 
-/// The codecs that blocks can be of: those that are faster than disks are.
-pub const BLOCK_CODECS: [Codec; 2] = [Codec::Lz4, Codec::Zstd];
+impl BlockCodec {
+    /// What it is called in words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+            Self::Program => "a program",
+        }
+    }
+
+    /// Whether this build knows it: zstd is a C library, and may be left out.
+    #[must_use]
+    pub fn is_built(self) -> bool {
+        match self {
+            Self::Lz4 | Self::Program => true,
+            Self::Zstd => cfg!(feature = "zstd"),
+        }
+    }
+}
+
+/// Those of libraries, which are faster than disks are.
+pub const BLOCK_CODECS: [BlockCodec; 2] = [BlockCodec::Lz4, BlockCodec::Zstd];
 
 /// zstd's level for blocks: its fastest but for the negative ones.
 #[cfg(feature = "zstd")]
@@ -28,10 +58,10 @@ pub fn packed_bytes_max(block_bytes: usize) -> usize {
 
 /// Bytes of memory that a [`BlockCoder`] takes once it has compressed and decompressed blocks of up to `block_bytes`.
 #[must_use]
-pub fn block_coder_bytes(codec: Codec, block_bytes: usize) -> u64 {
+pub fn block_coder_bytes(codec: BlockCodec, block_bytes: usize) -> u64 {
     match codec {
         // Both contexts, and tables that grow with the block up to where level 1 has enough.
-        Codec::Zstd => (256 << 10) + (8 * block_bytes as u64).min(640 << 10),
+        BlockCodec::Zstd => (256 << 10) + (8 * block_bytes as u64).min(640 << 10),
         // Two tables of 16 KiB.
         _ => 64 << 10,
     }
@@ -64,13 +94,13 @@ impl BlockCoder {
     /// # Errors
     /// `Unsupported` for a codec that is none of [`BLOCK_CODECS`] or that this build has no library for; the
     /// library's.
-    pub fn pack(&mut self, codec: Codec, plain: &[u8], out: &mut [u8]) -> io::Result<usize> {
+    pub fn pack(&mut self, codec: BlockCodec, plain: &[u8], out: &mut [u8]) -> io::Result<usize> {
         match codec {
-            Codec::Lz4 => {
+            BlockCodec::Lz4 => {
                 compress_into_with_table(plain, out, &mut self.lz4).map_err(io::Error::other)
             }
             #[cfg(feature = "zstd")]
-            Codec::Zstd => self.zstd()?.compressor.compress_to_buffer(plain, out),
+            BlockCodec::Zstd => self.zstd()?.compressor.compress_to_buffer(plain, out),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -79,12 +109,14 @@ impl BlockCoder {
     ///
     /// # Errors
     /// `InvalidData` for bytes that are not so many compressed ones, whatever they are; else as [`BlockCoder::pack`].
-    pub fn unpack(&mut self, codec: Codec, packed: &[u8], plain: &mut [u8]) -> io::Result<()> {
+    pub fn unpack(&mut self, codec: BlockCodec, packed: &[u8], plain: &mut [u8]) -> io::Result<()> {
         let damaged = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         let bytes = match codec {
-            Codec::Lz4 => decompress_into(packed, plain).map_err(|why| damaged(why.to_string()))?,
+            BlockCodec::Lz4 => {
+                decompress_into(packed, plain).map_err(|why| damaged(why.to_string()))?
+            }
             #[cfg(feature = "zstd")]
-            Codec::Zstd => {
+            BlockCodec::Zstd => {
                 let decompressor = &mut self.zstd()?.decompressor;
                 let done = decompressor.decompress_to_buffer(packed, plain);
                 done.map_err(|why| damaged(why.to_string()))?
@@ -131,7 +163,7 @@ mod tests {
         (0..bytes).map(byte).collect()
     }
 
-    fn codecs() -> impl Iterator<Item = Codec> {
+    fn codecs() -> impl Iterator<Item = BlockCodec> {
         BLOCK_CODECS.into_iter().filter(|codec| codec.is_built())
     }
 
@@ -185,7 +217,7 @@ mod tests {
                 let _any = coder.unpack(codec, &altered, &mut back);
             }
         }
-        let wrong = coder.pack(Codec::Gzip, b"some bytes", &mut [0; 4096]);
+        let wrong = coder.pack(BlockCodec::Program, b"some bytes", &mut [0; 4096]);
         assert_eq!(wrong.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 
@@ -198,12 +230,14 @@ mod tests {
             let plain = some(&mut state, bytes, 4);
             let mut coder = BlockCoder::new();
             let mut out = vec![0; packed_bytes_max(bytes)];
-            let count = coder.pack(Codec::Zstd, &plain, &mut out).unwrap();
+            let count = coder.pack(BlockCodec::Zstd, &plain, &mut out).unwrap();
             let mut back = vec![0; bytes];
-            coder.unpack(Codec::Zstd, &out[..count], &mut back).unwrap();
+            coder
+                .unpack(BlockCodec::Zstd, &out[..count], &mut back)
+                .unwrap();
             let zstd = coder.zstd.as_mut().unwrap();
             let have = zstd.compressor.context_mut().sizeof() as u64 + DECOMPRESSOR_BYTES;
-            let said = block_coder_bytes(Codec::Zstd, bytes);
+            let said = block_coder_bytes(BlockCodec::Zstd, bytes);
             println!("{bytes}: {have} of {said}");
             assert!(have <= said, "{bytes}: {have} and not {said}");
         }

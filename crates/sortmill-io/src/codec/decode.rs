@@ -8,7 +8,8 @@
 use std::io::{self, Read};
 
 use super::Codec;
-use super::header::skippable_bytes;
+use super::header::{begins_legacy, skippable_bytes};
+use super::legacy::{self, Legacy};
 
 /// What is wrong with compressed bytes. [`Decoder::position`] says where.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub struct Decoder<R: Read> {
     in_member: bool,
     member_count: u64,
     inner: Inner<R>,
+    /// The legacy frame of lz4 that is being read, if it is one.
+    legacy: Option<Legacy>,
 }
 
 enum Inner<R: Read> {
@@ -74,6 +77,7 @@ impl<R: Read> Decoder<R> {
             in_member: false,
             member_count: 0,
             inner,
+            legacy: None,
         })
     }
 
@@ -87,9 +91,10 @@ impl<R: Read> Decoder<R> {
             if into.is_empty() || (!self.in_member && !self.begin_member()?) {
                 return Ok(0);
             }
-            let (made, ended) = match &mut self.inner {
-                Inner::Slices(feed, slices) => slices.step(feed, into)?,
-                Inner::Lz4(frames) => read_lz4(frames, into)?,
+            let (made, ended) = match (&mut self.inner, &mut self.legacy) {
+                (Inner::Slices(feed, slices), _) => slices.step(feed, into)?,
+                (Inner::Lz4(frames), Some(legacy)) => legacy.read(frames.get_mut(), into)?,
+                (Inner::Lz4(frames), None) => read_lz4(frames, into)?,
             };
             self.in_member = !ended;
             if made > 0 {
@@ -152,6 +157,12 @@ impl<R: Read> Decoder<R> {
             && let Inner::Slices(_, slices) = &mut self.inner
         {
             slices.reset(codec, self.limit_bytes)?;
+        }
+        self.legacy = None;
+        let start = self.feed().peek(PEEK_BYTES).map_err(Wrong::Read)?;
+        if codec == Codec::Lz4 && begins_legacy(start) {
+            self.feed().consume(legacy::MAGIC.len());
+            self.legacy = Some(Legacy::new());
         }
         self.feed().met_end = false;
         self.member_count += 1;
@@ -337,7 +348,7 @@ fn read_lz4<R: Read>(
 const FEED_BYTES: usize = 64 << 10;
 
 /// A buffer of compressed bytes that can be looked at before they are used.
-struct Feed<R> {
+pub(super) struct Feed<R> {
     from: R,
     buffer: Box<[u8]>,
     begin: usize,
@@ -369,7 +380,7 @@ impl<R: Read> Feed<R> {
     }
 
     /// At least `count` bytes that come next, or all that are left.
-    fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+    pub(super) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         while self.end - self.begin < count {
             self.buffer.copy_within(self.begin..self.end, 0);
             self.end -= self.begin;
@@ -383,7 +394,7 @@ impl<R: Read> Feed<R> {
         Ok(&self.buffer[self.begin..self.end])
     }
 
-    fn consume(&mut self, count: usize) {
+    pub(super) fn consume(&mut self, count: usize) {
         assert!(count <= self.end - self.begin);
         self.begin += count;
         self.passed += count as u64;

@@ -2,7 +2,7 @@
 //!
 //! Nothing is trusted but for sizes to ask for: a length from outside that is absurd makes a request that is refused.
 
-use super::Codec;
+use super::{Codec, legacy};
 
 /// So many bytes of a file suffice to know its codec, and mostly its memory.
 pub const HEADER_BYTES_MAX: usize = 4096;
@@ -79,6 +79,28 @@ pub(super) fn skippable_bytes(start: &[u8]) -> Option<u64> {
     (magic & 0xffff_fff0 == 0x184d_2a50).then_some(8 + u64::from(bytes))
 }
 
+/// Whether a legacy frame of lz4 begins so.
+pub(super) fn begins_legacy(start: &[u8]) -> bool {
+    let rest = start.strip_prefix(legacy::MAGIC);
+    rest.is_some_and(legacy::may_be_block)
+}
+
+/// Whether a file that begins so may be one of the .lzma format, which has no magic number: its first bytes are
+/// what xz takes for such (`lzma_alone`): properties, a dictionary of a usual size, and a size that is not known or below
+/// 256 GiB.
+#[must_use]
+pub fn is_lzma(start: &[u8]) -> bool {
+    let Some(head) = start.first_chunk::<13>() else {
+        return false;
+    };
+    let dictionary = u32::from_le_bytes(head[1..5].try_into().expect("four bytes"));
+    let bytes = u64::from_le_bytes(head[5..].try_into().expect("eight bytes"));
+    let is_usual = dictionary == u32::MAX
+        || dictionary.is_power_of_two()
+        || (dictionary.is_multiple_of(3) && (dictionary / 3).is_power_of_two());
+    head[0] < 9 * 5 * 5 && is_usual && (bytes == u64::MAX || bytes < 1 << 38)
+}
+
 impl Codec {
     /// Whether a member of it begins so.
     pub(super) fn begins(self, start: &[u8]) -> bool {
@@ -86,7 +108,7 @@ impl Codec {
             // Of the flags three bits are reserved, and a program that meets one set must give up.
             Self::Gzip => start.starts_with(GZIP) && start.get(3).is_none_or(|&f| f & 0xe0 == 0),
             Self::Zstd => start.starts_with(ZSTD),
-            Self::Lz4 => start.starts_with(LZ4),
+            Self::Lz4 => start.starts_with(LZ4) || begins_legacy(start),
             Self::Bzip2 => {
                 let level = start
                     .get(3)
@@ -136,6 +158,9 @@ fn zstd_window_bytes(start: &[u8]) -> Option<u64> {
 
 /// A block as it comes, and as it goes with what it may refer to (the LZ4 frame format, BD byte).
 fn lz4_bytes(start: &[u8]) -> Option<u64> {
+    if begins_legacy(start) {
+        return Some(legacy::MEMORY_BYTES);
+    }
     let (flags, sizes) = (*start.get(4)?, *start.get(5)?);
     let block = match (sizes >> 4) & 7 {
         4 => 64 << 10,

@@ -159,6 +159,7 @@ fn open(os: &dyn Os, folder: &Path, part: &Part) -> Result<std::result::Result<S
         return Ok(Err(format!("it has {have} bytes and should have {want}")));
     }
     Ok(Ok(Source {
+        begins_anew: false,
         file: Arc::new(file),
         meta,
         codec: None,

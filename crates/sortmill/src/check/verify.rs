@@ -55,6 +55,7 @@ pub fn verify(
     let _begun = shared.begun("verify");
     let mut meter = shared.meter("verify", &[Stage::Read], os.now_ns());
     let sources = [Source {
+        begins_anew: false,
         file: Arc::new(file),
         meta,
         codec: job.compress.map(|compress| Sniffed::of(compress.codec)),

@@ -76,6 +76,8 @@ pub struct Start {
     pub inside: Vec<Boundary>,
     /// The folders in each of which it may make one for temporary files.
     pub temps: Vec<Folder>,
+    /// The program that compresses temporary data, if one does.
+    pub temp_program: Option<Folder>,
     /// The output's file under its temporary name.
     #[serde(with = "path_bytes")]
     pub output: PathBuf,
@@ -83,7 +85,7 @@ pub struct Start {
     pub tells_progress: bool,
 }
 
-/// A folder's name, which need not be text.
+/// The name of a folder or program, which need not be text.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Folder(#[serde(with = "path_bytes")] pub PathBuf);
 

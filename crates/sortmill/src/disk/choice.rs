@@ -110,6 +110,10 @@ pub enum Known {
     Figures(Figures),
     /// It was measured on this day, and lies on another device or is of another size since.
     OtherDevice(String),
+    /// It was measured on this day, which is still to come: a clock was wrong, then or now.
+    Later(String),
+    /// Something is kept, and it is not what was measured: why.
+    Unreadable(String),
 }
 
 impl DiskReport {
@@ -194,6 +198,10 @@ impl DiskReport {
         let measured_on = text::date(self.measured_s);
         if folder.bytes_total != file_system.bytes_total || folder.device != file_system.device {
             return Some(Known::OtherDevice(measured_on));
+        }
+        // Clocks that are set right jump by less.
+        if self.measured_s > now_s.saturating_add(86_400) {
+            return Some(Known::Later(measured_on));
         }
         Some(Known::Figures(Figures {
             block_bytes_max: choice.block_bytes.max(crate::plan::BLOCK_BYTES_MAX),

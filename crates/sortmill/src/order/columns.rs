@@ -137,6 +137,16 @@ impl ColumnKeys {
     }
 }
 
+impl super::Order {
+    /// Whether records are lines of JSON.
+    pub fn is_json(&self) -> bool {
+        let super::Shape::Columns(keys) = &self.shape else {
+            return false;
+        };
+        matches!(keys.values, Values::Json { .. })
+    }
+}
+
 impl Encoded for ColumnKeys {
     #[inline]
     fn delimiter(&self) -> u8 {

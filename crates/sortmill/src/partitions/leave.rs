@@ -5,7 +5,7 @@
 //! Until then its partition, or body, knows that it is leaving; nobody asks for more before the distribution, or its
 //! round, has ended.
 
-use sortmill_io::codec::Codec;
+use sortmill_io::codec::BlockCodec;
 use sortmill_io::frame::Header;
 use sortmill_io::sync::atomic::Ordering;
 use sortmill_io::sync::lock;
@@ -102,7 +102,7 @@ impl Partitions<'_> {
 
 fn pack(
     packers: &Packers,
-    codec: Codec,
+    codec: BlockCodec,
     block: &mut SpillBlock,
     meter: &mut Meter<'_>,
 ) -> Result<()> {

@@ -60,8 +60,8 @@ const READ_BYTES_MAX: u64 = 1 << 20;
 const READ_BYTES_MIN: u64 = 4 << 10;
 const ROW_READ_BYTES_MIN: u64 = 64 << 10;
 /// What a member may want that says so too late to be planned for: twice what the usual levels of zstd and xz want,
-/// where memory allows it.
-const GROWN_BYTES_MAX: u64 = 16 << 20;
+/// where memory allows it, and enough for a legacy frame of lz4.
+const GROWN_BYTES_MAX: u64 = 17 << 20;
 /// Of files that are merged, each of which has a codec, what each may want at least: a window of 1 MiB.
 const GROWN_BYTES_MIN: u64 = (512 << 10) + (1 << 20);
 /// The output is compressed in frames of so many bytes: what lies side by side in sorted data is alike, so longer ones

@@ -1,11 +1,14 @@
 //! What compressing temporary data takes, beside the rest of a job.
 
 use serde::{Deserialize, Serialize};
-use sortmill_io::codec::{Codec, block_coder_bytes, packed_bytes_max};
+use sortmill_io::codec::{BlockCodec, block_coder_bytes, packed_bytes_max};
 
 use super::{Budget, Plan};
 use crate::job::{CompressTemp, Job};
 use crate::metrics::Stage;
+
+/// A buffer for what comes out of a program.
+const PIPE_BYTES: u64 = 64 << 10;
 
 /// How temporary data are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -42,15 +45,22 @@ impl TempPacking {
             return Some(None);
         };
         let block_bytes = block_bytes as usize;
-        let bytes_of =
-            |codec| packed_bytes_max(block_bytes) as u64 + block_coder_bytes(codec, block_bytes);
+        let packed_bytes = packed_bytes_max(block_bytes) as u64;
+        let bytes_of = |codec| {
+            packed_bytes
+                + match codec {
+                    // What a program has made, before it is known to be less, and what is moved to and from it.
+                    BlockCodec::Program => 2 * packed_bytes + PIPE_BYTES,
+                    _ => block_coder_bytes(codec, block_bytes),
+                }
+        };
         // One for each worker and one for the thread that writes or loads, but no more than an eighth of the memory.
         let wished = worker_count as u64 + 1;
         let most = budget.limit_bytes / 8;
         let has_zstd = how == CompressTemp::Auto
-            && Codec::Zstd.is_built()
-            && wished * bytes_of(Codec::Zstd) <= most;
-        let each = bytes_of(if has_zstd { Codec::Zstd } else { codec });
+            && BlockCodec::Zstd.is_built()
+            && wished * bytes_of(BlockCodec::Zstd) <= most;
+        let each = bytes_of(if has_zstd { BlockCodec::Zstd } else { codec });
         let packer_count = wished.min(most / each).max(1);
         // A block as it becomes, and the codec's tables, in each thread's hands.
         budget.hold("compressing temporary data", packer_count * each)?;

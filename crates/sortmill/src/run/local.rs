@@ -277,6 +277,7 @@ fn starts(
                 .bases()
                 .map(|base| Folder(base.to_owned()))
                 .collect(),
+            temp_program: job.temp_program.clone().map(Folder),
             output: output.to_owned(),
             tells_progress: job.progress.is_some(),
         }

@@ -60,7 +60,8 @@ pub fn check(job: &Job, sources: &[Source]) -> Result<()> {
     check_asked(job)?;
     for (number, source) in sources.iter().enumerate() {
         let is_same = |other: &Source| other.meta.identity == source.meta.identity;
-        if source.meta.kind == Kind::Stream && sources[..number].iter().any(is_same) {
+        let is_stream = source.meta.kind == Kind::Stream && !source.begins_anew;
+        if is_stream && sources[..number].iter().any(is_same) {
             let cause = "a stream can be merged once: two readers would take parts of its records from each other";
             return Err(Error::new(ErrorKind::Usage, DOING, cause).at(&source.file.path));
         }

@@ -721,7 +721,7 @@ impl<'a> Shared<'a> {
             packers: plan
                 .temp_packing
                 .as_ref()
-                .map(|packing| Packers::new(packing, plan.block_bytes)),
+                .map(|packing| Packers::new(packing, plan.block_bytes, job, stop)),
             passing: pass::passing(job, plan, stop),
             temps,
             bar: Bar::default(),

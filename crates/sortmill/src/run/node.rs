@@ -388,6 +388,7 @@ fn job_of(start: &Start) -> Job {
     job.keys.clone_from(&start.keys);
     job.as_of_start = start.as_of_start;
     job.skip_bad = start.skip_bad;
+    job.temp_program = start.temp_program.clone().map(|program| program.0);
     job.probe = Some(false);
     job.progress = start.tells_progress.then(Arc::default);
     job

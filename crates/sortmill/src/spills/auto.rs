@@ -11,7 +11,7 @@
 //!           plain  workers: lz4    workers and spiller: lz4, or zstd where they wait for half of their time even so
 //! ```
 
-use sortmill_io::codec::Codec;
+use sortmill_io::codec::BlockCodec;
 
 /// Threads that had nothing else to do for less of their time than this have none for compressing, nor will they for
 /// decompressing.
@@ -75,12 +75,12 @@ impl Auto {
     }
 
     /// By what a thread that would wait now is to compress the next block, if it is to.
-    pub fn for_waiting(&mut self, now_ns: u64) -> Option<Codec> {
+    pub fn for_waiting(&mut self, now_ns: u64) -> Option<BlockCodec> {
         self.codec(now_ns, SLACK_LEAST)
     }
 
     /// By what the thread that writes blocks is to compress the next one first, if it is to.
-    pub fn for_writing(&mut self, now_ns: u64) -> Option<Codec> {
+    pub fn for_writing(&mut self, now_ns: u64) -> Option<BlockCodec> {
         self.codec(now_ns, SLACK_PLENTY)
     }
 
@@ -93,7 +93,7 @@ impl Auto {
         self.left = self.passes;
     }
 
-    fn codec(&mut self, now_ns: u64, slack_least: f64) -> Option<Codec> {
+    fn codec(&mut self, now_ns: u64, slack_least: f64) -> Option<BlockCodec> {
         self.pass(now_ns);
         if self.slack < slack_least {
             return None;
@@ -103,8 +103,8 @@ impl Auto {
             return None;
         }
         Some(match self.is_zstd {
-            true => Codec::Zstd,
-            false => Codec::Lz4,
+            true => BlockCodec::Zstd,
+            false => BlockCodec::Lz4,
         })
     }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     /// Stretches of one thread, each of so many percents of waiting and of compressing: what is thought after each.
-    fn check(stretches: &[(u64, u64)], expected: &[Option<Codec>]) {
+    fn check(stretches: &[(u64, u64)], expected: &[Option<BlockCodec>]) {
         let mut auto = Auto::new(1, true);
         auto.waited(0, 0);
         let mut now_ns = 0;
@@ -143,12 +143,12 @@ mod tests {
             auto.waited(now_ns, STRETCH_NS * waiting / 100);
             auto.for_waiting(now_ns)
         });
-        let thought: Vec<Option<Codec>> = thought.collect();
+        let thought: Vec<Option<BlockCodec>> = thought.collect();
         assert_eq!(thought, expected, "{stretches:?}");
     }
 
-    const LZ4: Option<Codec> = Some(Codec::Lz4);
-    const ZSTD: Option<Codec> = Some(Codec::Zstd);
+    const LZ4: Option<BlockCodec> = Some(BlockCodec::Lz4);
+    const ZSTD: Option<BlockCodec> = Some(BlockCodec::Zstd);
 
     #[test]
     fn threads_that_work_have_no_time() {

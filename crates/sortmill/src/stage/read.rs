@@ -513,6 +513,7 @@ impl Run<'_, '_, '_> {
         let mut to = from + assignment.bytes as usize;
         let headroom_offset = assignment.offset;
         self.totals.bytes += assignment.bytes;
+        from += self.pass_mark(&buffer[from..to], assignment);
         if assignment.last && order.format().has_delimiter() {
             to = self.end_lines(&mut buffer, from, to);
         }

@@ -62,6 +62,7 @@ fn start(plan: &Plan, number: u32) -> Start {
         between: Vec::new(),
         inside: Vec::new(),
         temps: vec![Folder("temp".into())],
+        temp_program: None,
         output: "unfinished".into(),
         tells_progress: false,
     }

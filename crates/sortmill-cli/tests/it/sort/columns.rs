@@ -129,6 +129,59 @@ fn csv_comes_out_as_python_sorts_it() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
+/// Some programs put a byte order mark in front of what they write. It is no part of the first record, and is left out.
+#[test]
+fn jsonl_may_begin_with_a_byte_order_mark() {
+    let scratch = Scratch::new("columns-jsonl-mark");
+    let mark = "\u{feff}";
+    let put = |name: &str, text: String| fs::write(scratch.path(name), text).unwrap();
+    put("one", format!("{mark}{{\"a\":1}}\n{{\"a\":3}}\n"));
+    put("two", format!("{mark}{{\"a\":2}}"));
+    put("none", "{\"a\":4}\n".into());
+    put("within", format!("{{\"a\":4}}\n{mark}{{\"a\":5}}\n"));
+    let stored = packed(
+        Codec::Gzip,
+        &fs::read(scratch.path("one")).unwrap(),
+        1 << 20,
+    );
+    fs::write(scratch.path("one.gz"), stored).unwrap();
+    let wanted = "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n";
+    let by = "--format jsonl --by a:num -q";
+    for files in ["{}two {}none {}one", "{}none {}one.gz {}two"] {
+        for line in ["sort --verify", "merge", "sort -m"] {
+            let line = format!("{line} {by} -o {{}}out {files}");
+            let mut command = Command::new(PROGRAM);
+            command.args(words(&scratch, &line));
+            run_well(caught(command));
+            let out = fs::read_to_string(scratch.path("out")).unwrap();
+            assert_eq!(out, wanted, "{line}");
+        }
+    }
+    let one = fs::read(scratch.path("one")).unwrap();
+    let output = run_on_pipe(
+        sort(words(&scratch, &format!("{by} - {{}}two {{}}none"))),
+        &one,
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        wanted,
+        "{}",
+        stderr(&output)
+    );
+    let output = check(&scratch, "--format jsonl --by a:num {}one");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // Places are those of the file, mark and all; and within a file it is none.
+    put("bad", format!("{mark}{{\"a\":1}}\n{{\"a\":x}}\n"));
+    run_badly(
+        sort(words(&scratch, &format!("{by} {{}}bad"))),
+        &["byte 16", "this is no JSON"],
+    );
+    run_badly(
+        sort(words(&scratch, &format!("{by} {{}}within"))),
+        &["byte 8", "this is no JSON"],
+    );
+}
+
 #[test]
 fn jsonl_comes_out_as_python_sorts_it() {
     let scratch = Scratch::new("columns-jsonl");

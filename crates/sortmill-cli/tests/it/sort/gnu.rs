@@ -5,9 +5,11 @@
 mod annotated;
 mod closed;
 mod files;
+mod kernel;
 mod merged;
 mod orders;
 mod pipelines;
+mod programs;
 pub mod random;
 mod readers;
 mod refusals;

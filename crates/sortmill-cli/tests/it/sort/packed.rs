@@ -53,6 +53,86 @@ fn program(codec: Codec, flags: &[&str], file: &Path) -> Option<Vec<u8>> {
 /// Enough that a job spills, and little for who is to see it.
 const MEMORY: &str = "--memory 64MiB --threads 2";
 
+/// `lz4 -l` writes frames of another kind, which have no end but that of the file.
+#[test]
+fn legacy_files_of_lz4() {
+    let scratch = Scratch::new("packed-lz4-legacy");
+    let input = text(20_000_000, 5);
+    std::fs::write(scratch.path("plain"), &input).unwrap();
+    // Bytes that cannot be compressed: their block is longer than what it was.
+    let mut state = 9_u64;
+    let mut noise: Vec<u8> = (0..9_000_000)
+        .map(|_| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect();
+    noise.push(b'\n');
+    std::fs::write(scratch.path("noise"), &noise).unwrap();
+    let mut legacy = Vec::new();
+    for (name, plain) in [("plain", &input), ("noise", &noise)] {
+        let Some(bytes) = program(Codec::Lz4, &["-lc"], &scratch.path(name)) else {
+            return;
+        };
+        assert!(bytes.starts_with(&[0x02, 0x21, 0x4c, 0x18]));
+        assert!(unpacked(Codec::Lz4, &bytes) == *plain, "{name}");
+        legacy.push(bytes);
+    }
+    let usual = packed(Codec::Lz4, &input, 1 << 20);
+    let all = [&legacy[0][..], &usual, &legacy[0]].concat();
+    let wanted = sorted(&[&input[..], &input, &input].concat());
+    std::fs::write(scratch.path("in"), &all).unwrap();
+    for memory in ["--memory 200MiB", MEMORY] {
+        run_well(sort(words(
+            &scratch,
+            &format!("{memory} -q -o {{}}out {{}}in"),
+        )));
+        assert!(
+            std::fs::read(scratch.path("out")).unwrap() == wanted,
+            "{memory}"
+        );
+    }
+    let output = run_on_pipe(sort(words(&scratch, "--memory 200MiB -q")), &all);
+    assert!(output.stdout == wanted, "{}", stderr(&output));
+    // Of a stream nobody knows beforehand what it wants.
+    let output = run_on_pipe(sort(words(&scratch, MEMORY)), &all);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("needs 16.5 MiB to be decompressed"));
+    std::fs::write(scratch.path("noisy"), &legacy[1]).unwrap();
+    run_well(sort(words(&scratch, "--memory 200MiB -q -o {}out {}noisy")));
+    assert!(std::fs::read(scratch.path("out")).unwrap() == sorted(&noise));
+    // Cut off within a block, altered, or followed by something else.
+    let cut = &legacy[0][..legacy[0].len() - 3];
+    let mut altered = legacy[0].clone();
+    altered[8..200].fill(0xff);
+    for (bytes, wanted) in [
+        (cut.to_vec(), "within"),
+        (altered, "lz4"),
+        ([&legacy[0][..], &[0xff; 9]].concat(), "lz4 frame"),
+    ] {
+        std::fs::write(scratch.path("in"), bytes).unwrap();
+        run_badly(sort(words(&scratch, "-q {}in")), &[wanted]);
+    }
+}
+
+/// There is nothing that reads them, and sorting compressed bytes as text helps nobody.
+#[test]
+fn lzma_files_are_refused() {
+    let scratch = Scratch::new("packed-lzma");
+    std::fs::write(scratch.path("plain"), b"b\na\n").unwrap();
+    let Some(bytes) = program(Codec::Xz, &["--format=lzma", "-c"], &scratch.path("plain")) else {
+        return;
+    };
+    std::fs::write(scratch.path("in.lzma"), &bytes).unwrap();
+    std::fs::write(scratch.path("text.lzma"), b"b\na\nand more than a header\n").unwrap();
+    run_badly(
+        sort(words(&scratch, "{}in.lzma")),
+        &["compressed as .lzma", "--no-decompress"],
+    );
+    run_well(sort(words(&scratch, "--no-decompress {}in.lzma")));
+    run_well(sort(words(&scratch, "{}text.lzma")));
+}
+
 #[test]
 fn files_that_programs_made() {
     let scratch = Scratch::new("packed-programs");

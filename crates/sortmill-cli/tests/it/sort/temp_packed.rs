@@ -129,9 +129,11 @@ fn programs_that_gnu_sort_would_run() {
     let (scratch, input) = scratch("programs");
     let wanted = sorted(&input);
     for (program, codec) in [
-        ("lz4", Some("lz4")),
-        ("/usr/bin/zstd", Some("zstd")),
-        ("gzip", None),
+        ("lz4", "lz4"),
+        ("/usr/bin/zstd", "zstd"),
+        // Its own is slower than disks are, and nobody reads these data but us.
+        ("gzip", "zstd"),
+        ("/nowhere/gzip", "zstd"),
     ] {
         let line = format!(
             "./sort -S 40M --parallel 1 -T . --compress-program={program} --report report -o out in"
@@ -142,14 +144,9 @@ fn programs_that_gnu_sort_would_run() {
             "{line}"
         );
         let report = report(&scratch);
-        match codec {
-            Some(codec) => {
-                assert_eq!(report["temp_packed"]["how"], codec);
-                assert!(percent(&report) >= 90);
-                assert_eq!(said, "", "{line}");
-            }
-            None => assert!(said.contains("were not compressed: gzip"), "{said}"),
-        }
+        assert_eq!(report["temp_packed"]["how"], codec);
+        assert!(percent(&report) >= 90);
+        assert_eq!(said, "", "{line}");
     }
     // What is asked in our words comes first.
     let line =

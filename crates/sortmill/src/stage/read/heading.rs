@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{DOING, Run, Source};
 use crate::bad::newlines;
 use crate::chunks::{Assignment, Extent};
-use crate::columns::{HEADER_ENDS_BYTES, bare_header};
+use crate::columns::{BYTE_ORDER_MARK, HEADER_ENDS_BYTES, bare_header};
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Begun, Order};
 use crate::text;
@@ -146,7 +146,26 @@ impl Kept {
     }
 }
 
+/// How many bytes of what an input begins with are a byte order mark.
+pub(super) fn mark_bytes(bytes: &[u8]) -> usize {
+    match bytes.starts_with(BYTE_ORDER_MARK) {
+        true => BYTE_ORDER_MARK.len(),
+        false => 0,
+    }
+}
+
 impl Run<'_, '_, '_> {
+    /// Passes over the byte order mark that an input of JSON may begin with; one of columns with names goes with its
+    /// header. Answers how many bytes that is.
+    pub(super) fn pass_mark(&mut self, bytes: &[u8], assignment: &Assignment) -> usize {
+        if assignment.offset > 0 || !self.reader.plan.input_order().is_json() {
+            return 0;
+        }
+        let mark = mark_bytes(bytes);
+        self.totals.header_bytes += mark as u64;
+        mark
+    }
+
     /// Takes what `bytes`, which are next of the chunk, have of their input's heading. Answers how many those are.
     pub(super) fn take_heading(&mut self, bytes: &[u8], assignment: &Assignment) -> Result<usize> {
         let order = self.reader.plan.input_order();

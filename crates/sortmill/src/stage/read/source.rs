@@ -1,6 +1,6 @@
 //! An input, opened: what it was when the job began, and whether it still is.
 
-use sortmill_io::codec::{HEADER_BYTES_MAX, Sniffed, sniff};
+use sortmill_io::codec::{HEADER_BYTES_MAX, Sniffed, is_lzma, sniff};
 use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::process::pause;
 use sortmill_io::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Source {
     pub file: Arc<File>,
     /// What it was when the job began.
     pub meta: Meta,
+    /// It is read as a stream and is a file, which each that opens it reads from its beginning.
+    pub begins_anew: bool,
     /// How it is compressed, if it is a file that is and shall be read as what it was before. Of a stream that shows
     /// when it comes.
     pub codec: Option<Sniffed>,
@@ -78,14 +80,20 @@ impl Source {
             meta.kind = Kind::Stream;
             meta.bytes = 0;
         }
+        let is_file = meta.kind == Kind::Regular;
+        if is_file && os.is_made_when_read(&file) {
+            meta.kind = Kind::Stream;
+            meta.bytes = 0;
+        }
         if meta.kind == Kind::Regular && meta.bytes == 0 {
-            // The kernel's own files, as those of /proc, say that they are empty and are not.
+            // Others too, as of file systems that a program serves, say that they are empty and are not.
             let peek = os.open(path, Access::Cached).map_err(wrong)?;
             let some = os.read_stream(&peek, &mut [0], &|| false).map_err(wrong)?;
             if some > 0 {
                 meta.kind = Kind::Stream;
             }
         }
+        let begins_anew = is_file && meta.kind == Kind::Stream;
         if meta.kind == Kind::Directory {
             return Err(
                 Error::new(ErrorKind::Input, "opening the input", "it is a directory").at(path),
@@ -93,7 +101,15 @@ impl Source {
         }
         let mut codec = None;
         if decompress && meta.kind == Kind::Regular {
-            codec = sniff(&first_bytes(os, path, HEADER_BYTES_MAX).map_err(wrong)?);
+            let start = first_bytes(os, path, HEADER_BYTES_MAX).map_err(wrong)?;
+            codec = sniff(&start);
+            if is_called_lzma(path) && is_lzma(&start) {
+                let cause = "it is compressed as .lzma, which nothing here reads";
+                let error = Error::new(ErrorKind::Input, "opening the input", cause).at(path);
+                return Err(error.hint(
+                    "`xz --format=lzma -dc` reads it; to sort the bytes that it has, give --no-decompress.",
+                ));
+            }
         }
         let large = meta.kind == Kind::Regular && meta.bytes >= direct_bytes_min;
         if large && os.cached_share(&file, meta.bytes) < 0.5 {
@@ -102,6 +118,7 @@ impl Source {
         Ok(Self {
             file: Arc::new(file),
             meta,
+            begins_anew,
             codec,
             ahead: Vec::new(),
             made: None,
@@ -116,6 +133,7 @@ impl Source {
         Ok(Self {
             file: Arc::new(file),
             meta,
+            begins_anew: false,
             codec: None,
             ahead: Vec::new(),
             made: Some(made.clone()),
@@ -217,6 +235,12 @@ impl Source {
             error
         })
     }
+}
+
+/// Such files have no magic number, so their names must tell, too.
+fn is_called_lzma(path: &std::path::Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("lzma"))
 }
 
 /// The devices that `sources` lie on, if all are files.

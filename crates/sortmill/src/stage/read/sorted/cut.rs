@@ -8,7 +8,7 @@ use sortmill_io::Buffer;
 use sortmill_io::frame::{Damage, HEADER_BYTES, Header, Segment};
 use sortmill_io::sync::lock;
 
-use super::super::heading::Heading;
+use super::super::heading::{Heading, mark_bytes};
 use super::super::{DOING, Source};
 use super::{Headings, RowsRead, SortedReader};
 use crate::bad::{self, newlines};
@@ -72,6 +72,12 @@ impl<'a> Cutter<'a> {
         let mut offset = offset - self.begun.len() as u64;
         self.begun.clear();
         self.read.totals.bytes += bytes as u64;
+        if offset == 0 && self.order.is_json() {
+            let mark = mark_bytes(&buffer[from..to]);
+            self.read.totals.header_bytes += mark as u64;
+            from += mark;
+            offset += mark as u64;
+        }
         let delimiter = self.order.delimiter();
         let lacks_delimiter = to > from && buffer[to - 1] != delimiter;
         if is_last && self.order.format().has_delimiter() && lacks_delimiter {

@@ -1,0 +1,188 @@
+//! Files that tell about a job beside its output: `--report` and `--trace`.
+//!
+//! They are opened before the work, so that one that cannot be written shows then, and filled behind it. What is opened so
+//! loses what it held; that none of them is what the job reads or writes is looked at before anything is done.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sortmill::error::{Error, Result};
+use sortmill::job::Boundaries;
+use sortmill::trace::Trace;
+
+use super::keys::refused;
+use super::{Sort, refusals};
+use crate::common::tell;
+
+/// Refuses a report or a trace that is a file which the job reads or writes: one of both would be lost.
+///
+/// # Errors
+/// Both in words.
+pub fn look(sort: &Sort) -> Result<()> {
+    let sides = [("--report", &sort.report), ("--trace", &sort.trace)];
+    let sides = sides.map(|(flag, path)| path.as_ref().map(|path| (flag, Place::of(path), path)));
+    if let [Some((_, report, path)), Some((_, trace, _))] = &sides
+        && report.is(trace)
+    {
+        return Err(same("--report and --trace", path));
+    }
+    for (flag, side, path) in sides.iter().flatten() {
+        for (what, other) in others(sort) {
+            if side.is(&other) {
+                return Err(same(&format!("{flag} and {what}"), path));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn same(both: &str, path: &Path) -> Error {
+    let cause = format!("{both} are one file, which would be overwritten");
+    refused(cause).at(path).hint("Give each a name of its own.")
+}
+
+/// What the job reads and writes beside.
+fn others(sort: &Sort) -> Vec<(&'static str, Place)> {
+    let mut others = Vec::new();
+    let mut add = |what, path: &Path| others.push((what, Place::of(path)));
+    for file in &sort.files {
+        if file.as_os_str() != "-" {
+            add("an input", file);
+        }
+    }
+    match (refusals::output(sort), &sort.parts) {
+        (Some(output), _) => add("the output", &output),
+        (None, Some(folder)) => add("the output", folder),
+        (None, None) => {}
+    }
+    for source in &sort.gnu.random_source {
+        add("--random-source", source);
+    }
+    if let Some(from) = &sort.gnu.files0_from {
+        add("--files0-from", from);
+    }
+    if let Boundaries::Manifest(manifest) = &sort.boundaries {
+        add("--boundaries", manifest);
+    }
+    let reads_stdin =
+        sort.files.is_empty() || sort.files.iter().any(|file| file.as_os_str() == "-");
+    if reads_stdin {
+        others.push(("standard input", Place::of_open(io::stdin().as_fd())));
+    }
+    if sort.output.is_empty() {
+        others.push(("standard output", Place::of_open(io::stdout().as_fd())));
+    }
+    others
+}
+
+/// Where a file lies, whether it is there or not.
+#[derive(Default)]
+struct Place {
+    /// Device and inode of a file that is there and keeps what is written to it.
+    identity: Option<(u64, u64)>,
+    /// Where it will be, if it is not there.
+    path: Option<PathBuf>,
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        if let Ok(meta) = std::fs::metadata(path) {
+            return Self::of_meta(&meta);
+        }
+        // The name of a link that leads to nothing is not what will be written to.
+        let path = std::fs::read_link(path).map_or_else(
+            |_| path.to_owned(),
+            |target| path.parent().unwrap_or(Path::new(".")).join(target),
+        );
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new(".")));
+        let name = path.file_name();
+        Self {
+            identity: None,
+            path: folder
+                .ok()
+                .zip(name)
+                .map(|(folder, name)| folder.join(name)),
+        }
+    }
+
+    fn of_open(file: BorrowedFd<'_>) -> Self {
+        let copy = file.try_clone_to_owned().map(File::from);
+        let meta = copy.and_then(|file| file.metadata());
+        meta.map_or_else(|_| Self::default(), |meta| Self::of_meta(&meta))
+    }
+
+    /// A terminal, a pipe or `/dev/null` takes several things.
+    fn of_meta(meta: &Metadata) -> Self {
+        let keeps = meta.is_file() || meta.is_dir();
+        Self {
+            identity: keeps.then(|| (meta.dev(), meta.ino())),
+            path: None,
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (self.identity.is_some() && self.identity == other.identity)
+            || (self.path.is_some() && self.path == other.path)
+    }
+}
+
+/// Where a trace goes. Dropped before it was written, as of a job that failed or panicked, it is written as far as
+/// that came.
+pub struct Traced(pub Option<(SideFile, Arc<Trace>)>);
+
+impl Traced {
+    pub fn write(&mut self) -> Result<()> {
+        let Some((file, trace)) = self.0.take() else {
+            return Ok(());
+        };
+        file.write(|out| trace.write(out))
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        // Why the job failed is told by others.
+        if let Err(error) = self.write() {
+            tell(&error);
+        }
+    }
+}
+
+/// A file that tells about the job: open before it begins, filled when it has ended.
+pub struct SideFile {
+    file: File,
+    path: PathBuf,
+    doing: &'static str,
+}
+
+impl SideFile {
+    pub fn open(path: Option<&Path>, doing: &'static str) -> Result<Option<Self>> {
+        let Some(path) = path else { return Ok(None) };
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let file = opened.map_err(|error| Error::io(doing, path, &error))?;
+        let path = path.to_owned();
+        Ok(Some(Self { file, path, doing }))
+    }
+
+    pub fn write(&self, put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        let is_file = self.file.metadata().is_ok_and(|meta| meta.is_file());
+        let write = || {
+            if is_file {
+                self.file.set_len(0)?;
+            }
+            let mut out = BufWriter::new(&self.file);
+            put(&mut out)?;
+            out.flush()
+        };
+        write().map_err(|error| Error::io(self.doing, &self.path, &error))
+    }
+}
