@@ -346,7 +346,8 @@ class Table:
     ) -> Table:
         """For each record the one that a function makes of it, or none where it answers `None`.
 
-        A class is called without arguments in each worker, and its object with each record. A worker process that dies
+        A class is called without arguments in each worker, and its object with each record. So is a copy of an object that has
+        a `finish`, as it was when the pipeline began. A worker process that dies
         takes its records along; of a function that is declared `pure` they are given to another one. One that works on a
         batch of records for more than `timeout` seconds in a worker process ends the job.
         """
@@ -365,11 +366,13 @@ class Table:
         """What a function makes of batches of records, each a `pyarrow.RecordBatch`, a dictionary of numpy arrays or a frame
         of pandas.
 
-        It answers the same, or anything else with an Arrow interface; the columns that come out are `columns`, those that
+        In a column where values may be missing (`int | None`) whole numbers and bools stay what they are: numpy has a masked
+        array of them, pandas a column of `Int64`, `UInt64` or `boolean`. It answers the same, or anything else with an Arrow interface; the columns that come out are `columns`, those that
         came in if not said. A batch has at most `batch_size` records, about 1 MiB. Otherwise as `map`.
         """
-        made = list(self.columns.items()) if columns is None else columns_of(columns)
-        batches = Batches(function, batch_format, made)
+        given = list(self.columns.items())
+        made = given if columns is None else columns_of(columns)
+        batches = Batches(function, batch_format, made, given)
         return self._next(self._table.call("map_batches", batches, made, (batch_size, pure, timeout)))
 
     def map_command(
