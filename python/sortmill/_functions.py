@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import operator
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -21,9 +22,13 @@ class Counter:
         self.name = name
 
     def add(self, count: int = 1) -> None:
-        """Adds to it."""
+        """Adds to it, a whole number."""
+        try:
+            number = operator.index(count)
+        except TypeError:
+            raise UsageError(f"counter {self.name} counts whole numbers, not {count!r}") from None
         counts: dict[str, int] = _here.__dict__.setdefault("counts", {})
-        counts[self.name] = counts.get(self.name, 0) + int(count)
+        counts[self.name] = counts.get(self.name, 0) + number
 
 
 def counter(name: str) -> Counter:
