@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from . import _sortmill
 from ._asked import (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from . import _sortmill
 from ._asked import Path, bytes_of, paths_of
-from ._errors import UsageError
+from ._errors import UsageError, of_sort
 from ._report import Report
 
 NODE_WORDS = [sys.executable, "-m", "sortmill"]
@@ -32,7 +32,7 @@ def sort(
     """
     if output is None and "parts" not in options:
         raise UsageError("say where to: an output, or parts= for a folder of files")
-    said = [] if output is None else ["--output", os.fspath(output)]
+    said: list[str] = [] if output is None else ["--output", os.fspath(output)]
     for one in [key] if isinstance(key, str) else key:
         said += shlex.split(one) if one.startswith("-") else ["--key", one]
     if memory is not None:
@@ -48,5 +48,6 @@ def sort(
         else:
             for one in value:
                 said += [option, one]
-    files = [os.fspath(path) for path in _sortmill.expand(paths_of(inputs))]
-    return Report(*_sortmill.sort([*said, "--", *files], NODE_WORDS))
+    with of_sort():
+        files = [os.fspath(path) for path in _sortmill.expand(paths_of(inputs))]
+        return Report(*_sortmill.sort([*said, "--", *files], NODE_WORDS))

@@ -17,7 +17,11 @@ pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
             &error.cause,
             path,
             error.offset,
-            error.hint.as_ref(),
+            error.hint.as_deref(),
+            error
+                .room
+                .as_ref()
+                .map(|room| (room.needed_bytes, room.missing_bytes)),
         );
         py.import("sortmill._errors")?.getattr("made")?.call1(about)
     };

@@ -17,7 +17,7 @@ use pyo3::types::PyCapsule;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sync::{Mutex, lock};
 use sortmill::pipeline::{
-    self, BATCH_BYTES, Column, Gathered, HandRows, MakeHandRows, Sink, Type, read_row,
+    self, BATCH_BYTES, Column, Gathered, HandRows, MakeHandRows, Sink, Type, read_row, rows_heading,
 };
 
 use crate::arrow::{self, batch_of, columns_of, gathered, stream, stream_capsule};
@@ -170,7 +170,7 @@ impl Rows {
             kinds: kinds_of(&self.columns),
             schema: Arc::new(arrow::schema(&self.columns)),
             columns: self.columns.clone(),
-            offset: 0,
+            offset: rows_heading(&self.columns).len() as u64,
             bytes: Vec::new(),
             batch: Gathered::new(&kinds_of(&self.columns)),
         };
