@@ -20,7 +20,7 @@ use sortmill::pipeline::{
 
 use crate::arrow::{self, Batch};
 use crate::columns::Held;
-use crate::function::{record, record_dict};
+use crate::function::{answered, record, record_dict};
 use crate::running::Running;
 use crate::wire::counted;
 use crate::work::words;
@@ -325,7 +325,7 @@ impl Definition {
         made: &mut Gathered,
     ) -> Result<(), Failure> {
         let raised = |error| Failure::raised(answer.py(), at, error);
-        for one in answer.try_iter().map_err(raised)? {
+        for one in answered(&self.made, answer).map_err(raised)? {
             self.push(&one.map_err(raised)?, at, made)?;
         }
         Ok(())

@@ -18,7 +18,7 @@ use sortmill::io::sync::{Arc, Mutex, lock};
 use sortmill::pipeline::{self, Column, MakeRows, Owned, RowFile, Rows};
 
 use crate::errors::raised;
-use crate::function::{record_dict, value};
+use crate::function::{record_dict, typed};
 use crate::host;
 use crate::running::Running;
 use crate::table::{Table, columns};
@@ -175,16 +175,6 @@ fn row(columns: &[Column], item: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>> {
             "it is neither a dictionary nor a tuple",
         )),
     }
-}
-
-/// A value of a column's type, or an exception that names the column.
-fn typed(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
-    value(column, from).map_err(|error| {
-        let (name, kind) = (&column.name, column.type_name());
-        let told = PyTypeError::new_err(format!("column {name} is of type {kind}: {error}"));
-        told.set_cause(from.py(), Some(error));
-        told
-    })
 }
 
 /// The rows that a job wrote, some at a time.

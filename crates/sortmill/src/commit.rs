@@ -96,6 +96,7 @@ pub fn check_space(os: &dyn Os, path: &Path, bytes_needed: u64) -> Result<()> {
     );
     Err(Error::new(ErrorKind::Space, DOING, cause)
         .at(path)
+        .room(bytes_needed, Some(bytes_needed - bytes_free))
         .hint("Free some space, or choose a path on another file system."))
 }
 

@@ -105,7 +105,7 @@ pub use patterns::{Matches, matches};
 pub use read::{
     Csv, csv_names, from_iter, from_rows, read_csv, read_fixed, read_jsonl, read_kv, read_text,
 };
-pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows};
+pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows, heading as rows_heading};
 pub use runner::{Kept, Runner};
 pub use time::{Moment, TIMESTAMPS};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
