@@ -35,7 +35,8 @@ def test_text_holds_no_tabs_and_newlines_in_values(tmp_path: Path) -> None:
     assert error.cause.startswith('column b has a newline in "c\\nd"') and "CSV and JSON lines" in error.hint
     assert "column a has a newline" in raised(sm.InputError, lambda: written([b"b\n"], {"a": bytes})).cause
     assert not (tmp_path / "out").exists()
-    # A line is one value, whatever tabs it has.
+    # A line is one value, whatever tabs it has, and so is what is behind the values in front of it, as grep has it.
+    assert written([("f", "a\tb"), ("g", "")], both) == "f\ta\tb\ng\t\n"
     assert written(["a\tb", "c"], {"a": str}) == "a\tb\nc\n"
     # The place in the file is told.
     (tmp_path / "in.csv").write_text('a,b\n1,2\n3,"4\n5"\n')

@@ -48,7 +48,7 @@ def test_grep(tmp_path: Path, draw: random.Random) -> None:
     """Against grep, of several texts, one of them large enough to be read in pieces."""
     texts = []
     for name, count in [("one.txt", 60_000), ("none.txt", 0), ("two.txt", 300)]:
-        words = [draw.choice(["error", "warning", "ok", "a:b", ""]) for _ in range(count)]
+        words = [draw.choice(["error", "error\tx\ty", "warning", "ok", "a:b", ""]) for _ in range(count)]
         lines = [f"{draw.randrange(10**draw.randrange(1, 9))} {word}\n" for word in words]
         (tmp_path / name).write_text("".join(lines))
         texts.append(tmp_path / name)

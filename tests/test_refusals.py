@@ -74,6 +74,16 @@ def test_a_timeout_may_be_long() -> None:
         assert [record["a"] for record in found] == [3, 1]
 
 
+class Finishing:
+    """A function of groups that would never be told that there are no more."""
+
+    def __call__(self, key: Any, records: Any) -> Any:
+        return []
+
+    def finish(self) -> Any:
+        return []
+
+
 class Stream:
     """Nothing that has a stream."""
 
@@ -101,6 +111,8 @@ class Stream:
         (lambda: table().map_batches(None), "map_batches takes a function, not None"),
         (lambda: table().group_by("a").reduce(3), "reduce takes a function, not 3"),
         (lambda: table().group_by("a").apply(3, columns={"a": int}), "apply takes a function, not 3"),
+        (lambda: table().group_by("a").apply(Finishing(), columns={"a": int}), "and apply takes a function"),
+        (lambda: table().group_by("a").reduce(Finishing()), "and reduce takes a function"),
         (lambda: table().map_command("cat"), "a list of words, the program and its arguments: ['cat']"),
         (lambda: table().map_command(["cat", 3]), "a list of words, and 3 is none"),
         (lambda: table().group_by(1), "group_by takes names of columns, not 1"),

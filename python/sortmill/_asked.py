@@ -68,6 +68,8 @@ def function_of(verb: str, function: Any) -> Any:
     """What can be called."""
     if not callable(function):
         raise UsageError(f"{verb} takes a function, not {function!r}")
+    if verb in ("apply", "reduce") and not isinstance(function, type) and callable(getattr(function, "finish", None)):
+        raise UsageError(f"a finish is called of what map, flat_map, filter and map_batches take, and {verb} takes a function")
     return function
 
 

@@ -568,7 +568,8 @@ class Table:
         level: int | None = None,
         mode: Mode = "overwrite",
     ) -> None:
-        """Writes the values of each record to a line, with tabs between.
+        """Writes the values of each record to a line, with tabs between. A value with a newline is an `InputError`, as is one with a
+        tab unless it is the last of its record.
 
         As for every `write_` function: with `files`, `path` is a folder of so many files, each of as many records as any
         other or one more, and a manifest; without, a file. `compression` is `"gzip"`, `"zstd"`, `"lz4"`, `"bzip2"`, `"xz"` or

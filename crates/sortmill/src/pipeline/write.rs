@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// How records are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// The values of a record with tabs between them, and a newline. Text is written as it is; a value with a newline, or of several
-    /// columns with a tab, is an error, because nobody could tell where it ends.
+    /// The values of a record with tabs between them, and a newline. Text is written as it is; a value with a newline, or with a tab
+    /// in front of the last one, is an error, because nobody could tell where it ends.
     Text,
     /// CSV (RFC 4180, but lines end in a newline), with the columns' names in the first line if `header`.
     Csv {
@@ -111,7 +111,7 @@ impl Form {
                         to.push(b'\t');
                     }
                     if let Value::Bytes(bytes) = value {
-                        look_for_ends(bytes, is_single, &column.name)?;
+                        look_for_ends(bytes, number + 1 == record.len(), &column.name)?;
                     }
                     write_plain(value, to);
                 }
@@ -179,9 +179,9 @@ impl Form {
     }
 }
 
-/// Refuses a value of text that would be taken for several.
-fn look_for_ends(bytes: &[u8], is_single: bool, name: &str) -> Result<()> {
-    let found = match is_single {
+/// Refuses a value of text that would be taken for several. The last one ends where its line does.
+fn look_for_ends(bytes: &[u8], is_last: bool, name: &str) -> Result<()> {
+    let found = match is_last {
         true => memchr::memchr(b'\n', bytes),
         false => memchr::memchr2(b'\n', b'\t', bytes),
     };
@@ -386,6 +386,7 @@ mod tests {
             assert!(error.cause.starts_with(cause), "{error}");
         }
         check(Form::Text, &[text(b"a\tb")], "a\tb\n");
+        check(Form::Text, &[text(b"a"), text(b"b\tc")], "a\tb\tc\n");
 
         let pair = [text(b"ab"), text(b"xyz")];
         check(Form::Kv, &pair, "\x02\0\0\0\x03\0\0\0abxyz");

@@ -76,7 +76,8 @@ impl Lines {
     }
 
     fn fails(&self, table: &Table, kind: ErrorKind, cause: &str) -> Error {
-        let pipeline = table.write(self.out("failed"), Form::Text).unwrap();
+        let form = Form::Csv { header: false };
+        let pipeline = table.write(self.out("failed"), form).unwrap();
         let error = run(&pipeline, &small()).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(cause), "{error}");

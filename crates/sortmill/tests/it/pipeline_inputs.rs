@@ -147,10 +147,11 @@ fn csv_by_its_header() {
     let again = vec![column("float", Type::F64), column("name", Type::String)];
     let table = read_jsonl([text(&scratch, "out")], again).unwrap();
     let table = table.sort(&[("float", true), ("name", false)]).unwrap();
-    let found = written(&table, Form::Text, &scratch.path("sorted")).unwrap();
+    let found = written(&table, Form::JsonLines, &scratch.path("sorted")).unwrap();
     let mut sorted: Vec<(f64, &str)> = rows.iter().map(|row| (row.2, &*row.0)).collect();
     sorted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let line = |(float, name): &(f64, &str)| format!("{float:?}\t{name}\n");
+    let line =
+        |(float, name): &(f64, &str)| format!("{{\"float\":{float:?},\"name\":{}}}\n", json!(name));
     let wanted: String = sorted.iter().map(line).collect();
     assert!(String::from_utf8(found).unwrap() == wanted);
 }
