@@ -105,3 +105,32 @@ def test_ctrl_c_ends_a_job_cleanly(tmp_path: Path) -> None:
             assert time.monotonic() - began < 10
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "temp"]
     assert not list((tmp_path / "temp").iterdir())
+
+
+def test_what_the_caller_ignores_the_command_ignores(tmp_path: Path) -> None:
+    """In the background of a script Ctrl-C is not meant for it."""
+    words = [sys.executable, "-m", "sortmill", "sort", "-q", "-T", str(tmp_path), "-o", str(tmp_path / "out")]
+    ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *words]
+    with subprocess.Popen(ignoring, stdin=subprocess.PIPE) as program:
+        assert program.stdin is not None
+        while not list(tmp_path.glob(".out.sortmill-*")):
+            assert program.poll() is None
+            time.sleep(0.02)
+        program.send_signal(signal.SIGINT)
+        program.stdin.write(b"b\na\n")
+        program.stdin.close()
+        assert program.wait(timeout=20) == 0
+    assert (tmp_path / "out").read_bytes() == b"a\nb\n"
+
+
+def test_a_signal_ends_the_command_as_it_ends_a_process(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "sortmill", "sort", "-q", "-T", str(tmp_path), "-o", str(tmp_path / "out")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        while not list(tmp_path.glob(".out.sortmill-*")):
+            assert program.poll() is None
+            time.sleep(0.02)
+        program.send_signal(signal.SIGTERM)
+        _, told = program.communicate(timeout=20)
+        assert program.returncode == -signal.SIGTERM
+        assert b"told to stop" in told
+    assert not list(tmp_path.iterdir())

@@ -35,7 +35,7 @@ use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::codec::{BlockCodec, CODECS, Codec};
-use sortmill::io::{Host, Os, signals};
+use sortmill::io::{Host, Os, caller, signals};
 use sortmill::job::{
     Boundaries, Compress, CompressTemp, Disorder, Input, Job, Output, UNTIL_STAGES,
 };
@@ -376,7 +376,7 @@ impl Sort {
             (None, _) => self.sort(job, &os, &signals),
         };
         done.inspect_err(|error| {
-            if error.kind == ErrorKind::Reader {
+            if error.kind == ErrorKind::Reader && !caller::ignores_pipe() {
                 end_as_the_reader_did();
             }
         })

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use sortmill_io::Os;
 
+use crate::job::Job;
 use crate::stage::read::Source;
 use crate::text;
 
@@ -19,9 +20,10 @@ pub struct Grown {
 }
 
 impl Grown {
-    /// Those of `sources` that are longer by now.
+    /// Those of `sources` that are longer by now, if `job` lets them be.
     #[must_use]
-    pub fn of(sources: &[Source], os: &dyn Os) -> Vec<Self> {
+    pub fn of(job: &Job, sources: &[Source], os: &dyn Os) -> Vec<Self> {
+        let sources = if job.as_of_start { sources } else { &[] };
         let grown = sources.iter().map(|source| Self {
             path: source.file.path.display().to_string(),
             bytes: source.meta.bytes,

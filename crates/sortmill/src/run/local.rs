@@ -138,7 +138,7 @@ pub fn sort(on: &On, job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
     let nodes = ran.nodes.into_iter().map(|(_, done)| done.report).collect();
     let mut report = report(os, &plan, &times, &sums, nodes);
     report.bytes.sample_read = sample_bytes;
-    report.grown = Grown::of(&sources, os);
+    report.grown = Grown::of(job, &sources, os);
     report.bytes.output_written += edge_bytes;
     Ok(report)
 }

@@ -591,7 +591,7 @@ fn sort_inner(
             .iter()
             .map(ToString::to_string)
             .collect(),
-        grown: Grown::of(&sources, os),
+        grown: Grown::of(job, &sources, os),
         verified: plan.verify,
         plan,
         verdicts: judged.verdicts,

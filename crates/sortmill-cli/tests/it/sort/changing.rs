@@ -8,7 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use super::gnu::status;
-use super::{caught, finish, make_fifo, names_with, sorted, stderr, text, until, words};
+use super::places::until_it_sleeps;
+use super::{caught, finish, make_fifo, sorted, stderr, text, until, words};
 use crate::{PROGRAM, Scratch};
 
 /// Sorts a pipe and then the file `in`, which `change` changes once the job has begun.
@@ -28,9 +29,7 @@ fn change_while_it_runs(scratch: &Scratch, command: &str, change: impl FnOnce())
         .write(true)
         .open(scratch.path("pipe"))
         .unwrap();
-    until("the job's beginning", || {
-        names_with(&scratch.path, ".out.sortmill-").pop()
-    });
+    until_it_sleeps(child.id());
     change();
     pipe.write_all(b"from the pipe\n").unwrap();
     drop(pipe);

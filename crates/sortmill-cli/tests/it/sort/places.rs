@@ -145,7 +145,7 @@ fn a_pipe_without_the_other_end_can_be_interrupted() {
 }
 
 /// Waits until all threads of a process wait for something, several looks in a row.
-fn until_it_sleeps(pid: u32) {
+pub fn until_it_sleeps(pid: u32) {
     let mut looks = 0;
     until("a process that waits", || {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;

@@ -5,6 +5,7 @@ use super::refusals::lines;
 use super::{Both, DATA};
 use crate::PROGRAM;
 
+/// Where a file is named before the closed stream, GNU's opens it in the place of that: `-` is then the file's end.
 const LINES: &str = r"
 sort words >&-
 sort -rn numbers words >&-
@@ -23,14 +24,13 @@ sort -o /dev/stdout words >&-
 sort <&-
 sort -c <&-
 sort -u -o out <&-; status=$?; rm -f out; exit $status
-sort words - <&-
-sort -m sorted - <&-
+sort - words <&-
+sort -m - <&-
 sort --files0-from=- <&-
 sort words <&-
 
 sort words 2>&-
 sort missing 2>&-
-sort -c falling 2>&-
 ";
 
 #[test]
