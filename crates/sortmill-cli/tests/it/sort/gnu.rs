@@ -5,6 +5,7 @@
 mod annotated;
 mod files;
 mod kernel;
+mod long;
 mod merged;
 mod orders;
 mod pipelines;
