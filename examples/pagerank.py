@@ -33,7 +33,7 @@ def main(edges: str, output: str, folder: str, rounds: int = 500) -> None:
     print(report)
     # A rank is a base, the same for all, and what was sent to the vertex: nothing yet.
     count, old, new, round = report.records_out, sums[0], sums[0], 0
-    before, base, moved = 0.0, 1 / count, 1.0
+    before, base, moved = 0.0, 1 / max(1, count), min(1.0, count)
     while round < rounds and moved > TOLERANCE:
         job, now, degree = sm.Pipeline(), rank("sum", base), sm.list_length("targets")
         beside = job.paste((lists, LIST), (new, {"vertex": "u64", "sum": "u64"}), (old, {"vertex": "u64", "old": "u64"}))

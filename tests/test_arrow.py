@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -88,7 +89,7 @@ def test_long_and_no_records(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="__arrow_c_stream__"):
+    with pytest.raises(sm.UsageError, match="__arrow_c_stream__"):
         sm.Pipeline().from_arrow([1, 2])
     with pytest.raises(ValueError, match="column a is of type"):
         sm.Pipeline().from_arrow(pa.table({"a": [[1]]}))
@@ -121,3 +122,64 @@ def test_a_reader_is_read_once(tmp_path: Path) -> None:
     with pytest.raises(sm.UsageError, match="can be read once"):
         once.collect(memory="128 MiB", temp=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_arrow_has_besides_is_taken_where_it_is_exact() -> None:
+    """Dictionaries, decimals without a fraction, halves, nulls: held against Arrow's own casts."""
+    words = ["red", None, "", "red", "blue", "grün"]
+    pool = pa.array(["red", None, "", "blue", "grün"])
+    columns = {
+        "word": pa.array(words).dictionary_encode(),
+        # A null may be a key's or a value's.
+        "wide": pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 3, 4, 2], pa.int8()), pool),
+        "raw": pa.array([b"a", b"b", b"a", None, b"", b"a"]).dictionary_encode(),
+        "whole": pa.array([7, None, -7, 7, 2**40, 0], pa.int64()).dictionary_encode(),
+        "dec": pa.array([10**17, None, -1, 0, 2**63 - 1, -(2**63)], pa.decimal128(38, 0)),
+        "half": pa.array([0.5, None, -2.0, 65504.0, 0.1, 1.0], pa.float32()).cast(pa.float16()),
+        "none": pa.nulls(6),
+        "day": pa.array([0, 1, None, 1, 0, 1], pa.date32()).dictionary_encode(),
+        "no_values": pa.DictionaryArray.from_arrays(pa.array([None] * 6, pa.int32()), pa.array([], pa.string())),
+    }
+    given = pa.table(columns)
+    casts = {
+        "word": pa.string(), "wide": pa.string(), "raw": pa.binary(), "whole": pa.int64(), "dec": pa.int64(),
+        "half": pa.float64(), "none": pa.string(), "day": pa.timestamp("us", "UTC"), "no_values": pa.string(),
+    }
+    floats = given["half"].cast(pa.float32()).cast(pa.float64())
+    wanted = pa.table({name: floats if name == "half" else given[name].cast(kind) for name, kind in casts.items()})
+    for some in [given, given.slice(1, 4), pa.Table.from_batches(given.to_batches(max_chunksize=2))]:
+        found = pa.table(sm.Pipeline().from_arrow(some))
+        assert found.schema.names == list(columns)
+        if some.num_rows == 6:
+            assert found.to_pylist() == wanted.to_pylist()
+        else:
+            assert found.to_pylist() == wanted.to_pylist()[1:5]
+    assert sm.Pipeline().from_arrow(given).columns["none"] == "string?"
+    large = pa.table({"n": pa.array([1, 2**64], pa.decimal128(38, 0))})
+    with pytest.raises(sm.InputError, match="column n has 18446744073709551616, in row 1 of the batch, which is no i64"):
+        sm.Pipeline().from_arrow(large).collect(memory="128 MiB")
+    with pytest.raises(sm.UsageError, match="column n is of type Decimal128"):
+        sm.Pipeline().from_arrow(pa.table({"n": pa.array([1], pa.decimal128(5, 2))}))
+
+
+def test_frames_with_categories_and_sums_of_duckdb_are_taken() -> None:
+    frame = pd.DataFrame({"c": pd.Categorical(["b", "a", None, "b"]), "n": [1, 2, 3, 4]})
+    found = sm.Pipeline().from_arrow(frame).sort("n").collect(memory="128 MiB")
+    assert [record["c"] for record in found] == ["b", "a", None, "b"]
+    # A sum of whole numbers is a HUGEINT, which is a decimal in Arrow.
+    sums: Any = duckdb.sql("SELECT c, sum(n) AS s FROM frame GROUP BY c")
+    taken = sm.Pipeline().from_arrow(sums.to_arrow_table()).sort("s").collect(memory="128 MiB")
+    assert taken == [{"c": "a", "s": 2}, {"c": None, "s": 3}, {"c": "b", "s": 5}]
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_functions_may_answer_dictionaries(processes: int) -> None:
+    records = [{"c": "b"}, {"c": "a"}, {"c": None}, {"c": "b"}]
+    table = sm.Pipeline().from_iter(records, {"c": str | None})
+
+    def run(function: Any, batch_format: str) -> Any:
+        kinds: dict[str, sm.ColumnType] = {"c": str | None}
+        return table.map_batches(function, kinds, batch_format=batch_format).collect(memory="128 MiB", processes=processes)
+
+    assert run(lambda batch: {"c": batch["c"].dictionary_encode()}, "pyarrow") == records
+    assert run(lambda frame: frame.assign(c=frame["c"].astype("category")), "pandas") == records

@@ -127,6 +127,13 @@ def test_pagerank_ends_after_so_many_rounds(tmp_path: Path) -> None:
     assert {int(vertex): float(rank) for vertex, rank in found.items()} == pytest.approx(ranks, abs=1e-12)
 
 
+def test_pagerank_of_nothing(tmp_path: Path) -> None:
+    # It divided by the number of vertices.
+    (tmp_path / "edges.txt").write_text("")
+    run("pagerank.py", tmp_path / "edges.txt", tmp_path / "out.txt", tmp_path)
+    assert (tmp_path / "out.txt").read_text() == ""
+
+
 def test_shuffled_corpus(tmp_path: Path, draw: random.Random) -> None:
     lines = [f"{number} {draw.random()}\n" for number in range(5003)]
     (tmp_path / "one.txt").write_text("".join(lines[:2000]))

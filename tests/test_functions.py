@@ -207,6 +207,78 @@ def test_state_and_counters(tmp_path: Path, processes: int) -> None:
     assert sum(int(line) for line in found) == 10_000
 
 
+class Added:
+    """As `Summed`, of a state that it is made with."""
+
+    def __init__(self, by: int) -> None:
+        self.by, self.sums = by, [0]
+
+    def __call__(self, given: Any) -> Any:
+        if isinstance(given, pa.RecordBatch):
+            numbers = [number + self.by for number in given["n"].to_pylist()]
+            self.sums[0] += sum(numbers)
+            return {"n": numbers}
+        self.sums[0] += given["n"] + self.by
+        return [given["n"] + self.by]
+
+    def finish(self) -> Any:
+        return {"n": self.sums} if self.by == 3 else self.sums
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_an_object_with_a_finish_is_state_too(tmp_path: Path, processes: int) -> None:
+    # Its finish was never called, and nothing said so.
+    for by in [2, 3]:
+        added = Added(by)
+
+        def make(table: sm.Table) -> sm.Table:
+            numbers = table.flat_map(sm.fields("line", ";", {"n": int}))
+            of_batches = numbers.map_batches(added, {"n": int}, batch_size=100)
+            return of_batches if by == 3 else numbers.flat_map(added, columns={"n": int})
+
+        (tmp_path / "in.txt").write_text("".join(f"{number}\n" for number in range(3000)))
+        for _ in range(2):
+            found, _ = made(tmp_path, make, processes=processes)
+            numbers = sorted(int(line) for line in found)
+            assert numbers[: 3000] == list(range(by, 3000 + by))
+            assert sum(numbers[3000:]) == sum(range(by, 3000 + by))
+        # Each worker had a copy.
+        assert added.sums == [0]
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_what_is_no_list_of_records_is_refused(processes: int) -> None:
+    table = sm.Pipeline().from_iter([{"a": 1, "b": "x"}], {"a": int, "b": str})
+
+    def refused(table: sm.Table) -> str:
+        with pytest.raises(sm.FunctionError) as failed:
+            table.collect(memory="128 MiB", processes=processes)
+        return failed.value.cause
+
+    # A dictionary was iterated over by its keys, and a text by its letters.
+    cause = refused(table.flat_map(lambda record: {"b": "y"}, columns={"b": str}))
+    assert "made a dict, and any number of records is expected: a list of dictionaries or values of column b" in cause
+    assert "made a str" in refused(table.flat_map(lambda record: "xyz", columns={"b": str}))
+    number: Any = lambda record: 3
+    assert "made a int" in refused(table.flat_map(number, columns={"a": int, "b": str}))
+    cause = refused(table.group_by("a").apply(lambda key, records: {"b": "y"}, columns={"b": str}))
+    assert "made a dict" in cause
+    # What is too much was dropped.
+    cause = refused(table.map(lambda record: {**record, "c": 1}, columns={"a": int, "b": str}))
+    assert "a column c too many: those that come out are a, b" in cause
+    cause = refused(table.flat_map(lambda record: [{"a": 1, "b": "x", "d": 0}], columns={"a": int, "b": str}))
+    assert "a column d too many" in cause
+    # A wrong type names its column.
+    cause = refused(table.map(lambda record: {"a": "x", "b": "y"}, columns={"a": int, "b": str}))
+    assert "column a is of type i64" in cause and "str" in cause
+    assert "column b is of type string" in refused(table.map(lambda record: 5, columns={"b": str}))
+
+    def letters(record: Any) -> Any:
+        yield from record["b"] + "z"
+
+    assert table.flat_map(letters, columns={"b": str}).collect(memory="128 MiB") == [{"b": "x"}, {"b": "z"}]
+
+
 @pytest.mark.parametrize("processes", [0, 1])
 def test_what_a_function_makes_is_looked_at(tmp_path: Path, processes: int) -> None:
     lines_of(tmp_path, 300)

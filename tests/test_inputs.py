@@ -250,3 +250,14 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
         job.read_csv(tmp_path / "none.csv")
     with pytest.raises(sm.UsageError, match="2 columns are called"):
         job.read_csv(tmp_path / "in.csv", {"a": int}).head()
+
+
+def test_many_fixed_records(tmp_path: Path, draw: random.Random) -> None:
+    # So many that a sample of them is drawn: what is mapped of it lies in another form than in the input.
+    data = draw.randbytes(100 * 60_000)
+    records = [data[at : at + 100] for at in range(0, len(data), 100)]
+    (tmp_path / "in.bin").write_bytes(data)
+    job = sm.Pipeline()
+    job.read_fixed(tmp_path / "in.bin", 100).sort("key").write_fixed(tmp_path / "out.bin", 100)
+    job.run(memory="64 MiB", temp=tmp_path)
+    assert (tmp_path / "out.bin").read_bytes() == b"".join(sorted(records, key=lambda record: record[:10]))

@@ -200,7 +200,7 @@ def test_functions(tmp_path: Path, draw: random.Random, processes: int) -> None:
     lists = table.select("whole").flat_map(lambda record: [record["whole"], None], columns={"n": int | None})
     assert run(lists) == [{"n": n} for one in records for n in (one["whole"], None)]
 
-    # Arrow has nulls of its own; numpy and pandas make floats of whole numbers among which some are missing.
+    # Arrow has nulls of its own, numpy masked arrays, pandas types that have such values.
     kinds: dict[str, Any] = {"name": str | None, "whole": int | None, "is_so": bool | None}
     some = table.select("name", "whole", "is_so")
     wanted = [{name: one[name] for name in kinds} for one in records]
@@ -281,3 +281,47 @@ def test_groups_in_order(tmp_path: Path, draw: random.Random) -> None:
         table.group_by("whole", order="up")  # type: ignore[arg-type]
     with pytest.raises(sm.UsageError, match="come in none of their own"):
         in_order.sessions("whole", 1)
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_whole_numbers_stay_exact_in_numpy_and_pandas(processes: int) -> None:
+    # With a null among them both made floats of whole numbers: 2**53 + 1 became 2**53.
+    odd = 2**53 + 1
+    records: list[dict[str, Any]] = [
+        {"n": odd, "u": 2**64 - 1, "is_so": True, "real": 0.5, "text": "a"},
+        {"n": None, "u": None, "is_so": None, "real": None, "text": None},
+        {"n": -odd, "u": 1, "is_so": False, "real": 1.5, "text": ""},
+    ]
+    kinds: dict[str, Any] = {"n": "i64?", "u": "u64?", "is_so": "bool?", "real": "f64?", "text": "string?"}
+
+    def run(of: list[dict[str, Any]], function: Any, batch_format: str, columns: dict[str, Any] = kinds) -> list[dict[str, Any]]:
+        table = sm.Pipeline().from_iter(of, kinds).select(*columns)
+        return table.map_batches(function, columns, batch_format=batch_format).collect(memory="128 MiB", processes=processes)
+
+    def of_pandas(frame: Any) -> Any:
+        # Whether or not one is missing in this batch.
+        assert [str(frame[name].dtype) for name in ["n", "u", "is_so", "real"]] == ["Int64", "UInt64", "boolean", "float64"]
+        assert list(frame.columns) == ["n", "u", "is_so", "real", "text"]
+        return frame
+
+    def of_numpy(arrays: Any) -> Any:
+        assert [str(arrays[name].dtype) for name in ["n", "u", "is_so", "real"]] == ["int64", "uint64", "bool", "float64"]
+        assert all(np.ma.isMaskedArray(arrays[name]) for name in ["n", "u", "is_so"])
+        return arrays
+
+    for some in [records, records[:1], records[1:2]]:
+        assert run(some, of_pandas, "pandas") == some
+        assert run(some, of_numpy, "numpy") == some
+
+    def more(batch: Any) -> Any:
+        batch["n"] = batch["n"] + 1
+        return batch
+
+    only = {"n": kinds["n"]}
+    for batch_format in ["numpy", "pandas"]:
+        assert run(records, more, batch_format, only) == [{"n": odd + 1}, {"n": None}, {"n": 1 - odd}]
+
+    def objects(batch: Any) -> Any:
+        return {"n": np.array([odd, None, -odd], object)}
+
+    assert run(records, objects, "numpy", only) == [{"n": odd}, {"n": None}, {"n": -odd}]

@@ -69,3 +69,24 @@ def test_a_report_is_drawn(text: Text, tmp_path: Path) -> None:
     assert "map" in stages and "write" in stages
     for bar in drawn.iter("rect"):
         assert 0 <= float(bar.attrib["width"]) <= 420.1
+
+
+def test_a_report_is_plotted_and_saved(text: Text, tmp_path: Path) -> None:
+    job = sm.Pipeline()
+    job.read_text(text.pattern).filter(lambda record: record["line"] < "x<&").sort("line").write_text(tmp_path / "out")
+    of_job = job.run(memory="128 MiB", processes=0)
+    of_sort = sm.sort(tmp_path / "out", tmp_path / "sorted", memory="64 MiB")
+    for number, report in enumerate([of_job, of_sort]):
+        drawing = report.plot()
+        assert isinstance(drawing, sm.Drawing)
+        assert drawing._repr_html_() == report._repr_html_()
+        page = tmp_path / f"{number}.html"
+        drawing.save(page)
+        # The whole of the drawing is in the page, and nothing that would have to be fetched.
+        text_of_page = page.read_text(encoding="utf-8")
+        assert text_of_page.startswith("<!DOCTYPE html>") and drawing._repr_html_() in text_of_page
+        assert "http" not in text_of_page and "src=" not in text_of_page
+        assert report.plot(tmp_path / "at once.html") is not None
+        assert (tmp_path / "at once.html").read_text(encoding="utf-8") == text_of_page
+        with pytest.raises(sm.UsageError, match="end in .html"):
+            report.plot(tmp_path / "report.png")

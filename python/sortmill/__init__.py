@@ -3,6 +3,7 @@
 `Pipeline` begins a program of a few lines; `sort` is the command `sortmill sort` into a file. docs/python.md has a tutorial.
 """
 
+from ._drawn import Drawing
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SpaceError, UsageError
 from ._express import Expr, col, if_else, list_length, lit
 from ._functions import Counter, counter
@@ -44,6 +45,7 @@ __all__ = [
     "ArrowResult",
     "ColumnType",
     "Counter",
+    "Drawing",
     "Error",
     "Expr",
     "Formula",

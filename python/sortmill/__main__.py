@@ -12,7 +12,8 @@ from ._sort import NODE_WORDS
 def main() -> int:
     """Does what the command line says, and answers its exit code."""
     # The command has its own way with signals, and dies of a closed pipe as other programs do.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the caller ignores it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     return _sortmill.run_command(["sortmill", *sys.argv[1:]], NODE_WORDS)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Iterable
 from typing import Any
+
+from ._errors import UsageError
 
 _WIDTH = 420
 _STATES = [
@@ -14,6 +17,28 @@ _STATES = [
     ("wait_input_ns", "#c9d3de", "waits for input"),
     ("wait_output_ns", "#e4e7eb", "waits for room behind it"),
 ]
+
+
+class Drawing:
+    """A drawing of a report: a notebook shows it, and `save` writes a page that any browser does."""
+
+    def __init__(self, html: str) -> None:
+        self._html = html
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it as a page of HTML, which needs nothing else."""
+        name = os.fspath(path)
+        if not name.lower().endswith((".html", ".htm")):
+            raise UsageError(f"a drawing is a page of HTML, and {name} does not end in .html")
+        head = "<meta charset='utf-8'><title>sortmill</title>"
+        with open(name, "w", encoding="utf-8") as page:
+            page.write(f"<!DOCTYPE html>\n<html><head>{head}</head><body>\n{self._html}\n</body></html>\n")
+
+    def _repr_html_(self) -> str:
+        return self._html
+
+    def __repr__(self) -> str:
+        return "<sortmill.Drawing: a notebook shows it, and save(\"report.html\") writes it>"
 
 
 def drawn(summary: str, phases: list[dict[str, Any]]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
+import operator
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -20,9 +22,13 @@ class Counter:
         self.name = name
 
     def add(self, count: int = 1) -> None:
-        """Adds to it."""
+        """Adds to it, a whole number."""
+        try:
+            number = operator.index(count)
+        except TypeError:
+            raise UsageError(f"counter {self.name} counts whole numbers, not {count!r}") from None
         counts: dict[str, int] = _here.__dict__.setdefault("counts", {})
-        counts[self.name] = counts.get(self.name, 0) + int(count)
+        counts[self.name] = counts.get(self.name, 0) + number
 
 
 def counter(name: str) -> Counter:
@@ -40,15 +46,27 @@ def counted() -> bytes:
     return json.dumps(counts).encode() if counts else b""
 
 
+def interrupt(threads: list[int], exception: type[BaseException]) -> None:
+    """Raises an exception in functions that these threads are in: Ctrl-C raises it in the main thread alone."""
+    import ctypes
+
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    for thread in threads:
+        raise_in(ctypes.c_ulong(thread), ctypes.py_object(exception))
+
+
 class Batches:
     """A function of batches, with what stands between the engine's batches and those it wants."""
 
-    def __init__(self, function: Any, batch_format: str, columns: list[tuple[str, str]]) -> None:
+    def __init__(
+        self, function: Any, batch_format: str, columns: list[tuple[str, str]], given: list[tuple[str, str]]
+    ) -> None:
         if batch_format not in ("pyarrow", "numpy", "pandas"):
             raise UsageError(f"batch_format={batch_format!r}: it is 'pyarrow', 'numpy' or 'pandas'")
         self.function = function
         self.batch_format = batch_format
         self.columns = columns
+        self.given = given
 
     def __call__(self, batch: Any) -> Any:
         import pyarrow as pa
@@ -57,9 +75,10 @@ class Batches:
         if self.batch_format == "pyarrow":
             made = self.function(given)
         elif self.batch_format == "numpy":
-            made = self.function({name: _array(column) for name, column in zip(given.schema.names, given.columns)})
+            kinds = dict(self.given)
+            made = self.function({name: _array(given[name], kinds[name]) for name in given.schema.names})
         else:
-            made = self.function(given.to_pandas())
+            made = self.function(_frame(given, self.given))
         return self.taken(made)
 
     def taken(self, made: Any) -> Any:
@@ -87,8 +106,33 @@ class Reduced:
         return (functools.reduce(self.function, records),)
 
 
-def _array(column: Any) -> Any:
-    return column.to_numpy(zero_copy_only=False)
+_WHOLE = ("i64?", "u64?", "bool?")
+"""Where values may be missing, types of which numpy has no value for one that is, and would make floats."""
+
+
+def _array(column: Any, kind: str) -> Any:
+    """An array of numpy; of whole numbers and bools some of which may be missing a masked one, so that all others stay exact."""
+    if kind not in _WHOLE:
+        return column.to_numpy(zero_copy_only=False)
+    import numpy as np
+
+    mask = column.is_null().to_numpy(zero_copy_only=False)
+    return np.ma.masked_array(column.fill_null(0 if kind != "bool?" else False).to_numpy(zero_copy_only=False), mask)
+
+
+def _frame(batch: Any, columns: list[tuple[str, str]]) -> Any:
+    """A frame of pandas; whole numbers and bools some of which may be missing are of types that have such values."""
+    if not any(kind in _WHOLE for _, kind in columns):
+        return batch.to_pandas()
+    import pandas as pd
+
+    types = {"i64?": pd.Int64Dtype(), "u64?": pd.UInt64Dtype(), "bool?": pd.BooleanDtype()}
+    plain = [name for name, kind in columns if kind not in _WHOLE]
+    frame = batch.select(plain).to_pandas()
+    for name, kind in columns:
+        if kind in _WHOLE:
+            frame[name] = types[kind].__from_arrow__(batch[name])
+    return frame[[name for name, _ in columns]]
 
 
 def _column(values: Any, kind: str | None) -> Any:
@@ -103,8 +147,15 @@ def _column(values: Any, kind: str | None) -> Any:
         "f64": pa.float64(), "bool": pa.bool_(), "timestamp": pa.timestamp("us", tz="UTC"),
     }
     nullable = kind is not None and kind.endswith("?")
-    is_array = isinstance(values, (pa.Array, pa.ChunkedArray))
-    array = values if is_array else pa.array(values, from_pandas=nullable)
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        array = values
+    elif hasattr(values, "mask") and hasattr(values, "filled"):
+        # A masked array of numpy.
+        import numpy as np
+
+        array = pa.array(np.ma.getdata(values), mask=np.ma.getmaskarray(values), from_pandas=nullable)
+    else:
+        array = pa.array(values, from_pandas=nullable)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     wanted = kinds.get((kind or "").removesuffix("?"))
@@ -113,10 +164,11 @@ def _column(values: Any, kind: str | None) -> Any:
 
 
 def begin(function: Any) -> tuple[Any, Any]:
-    """What is called with records, and what is called when there are no more: of a class an object that is made now."""
+    """What is called with records, and what is called when there are no more: of a class an object that is made now, and of an
+    object that has a `finish` a copy, because each worker has a state of its own."""
     if isinstance(function, Batches):
         called, finish = begin(function.function)
-        batches = Batches(called, function.batch_format, function.columns)
+        batches = Batches(called, function.batch_format, function.columns, function.given)
         if finish is None:
             return batches, None
 
@@ -128,15 +180,22 @@ def begin(function: Any) -> tuple[Any, Any]:
     if isinstance(function, type):
         made = function()
         return made, getattr(made, "finish", None)
+    if _finishes(function):
+        made = copy.deepcopy(function)
+        return made, made.finish
     return function, None
 
 
+def _finishes(function: Any) -> bool:
+    return callable(getattr(function, "finish", None))
+
+
 def about(function: Any) -> tuple[str, bool]:
-    """Its name, and whether it is a class, of which each worker has an object."""
+    """Its name, and whether each worker has an object of its own: of a class, or of an object with a `finish`."""
     if isinstance(function, (Batches, Reduced)):
         return about(function.function)
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    return name.rsplit("<locals>.", 1)[-1], isinstance(function, type)
+    return name.rsplit("<locals>.", 1)[-1], isinstance(function, type) or _finishes(function)
 
 
 Function = Callable[..., Any]

@@ -6,23 +6,38 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from . import _sortmill
+from ._asked import (
+    Compression,
+    GroupOrder,
+    How,
+    Mode,
+    Path,
+    aggregates_of,
+    asked,
+    by_of,
+    computed_of,
+    function_of,
+    how_of,
+    is_sorted,
+    names_of,
+    order_of,
+    paths_of,
+    timeout_of,
+    typed,
+    whole,
+    words_of,
+)
 from ._errors import UsageError
-from ._express import Expr
+from ._express import Expr, Operand
 from ._functions import Batches, Reduced
 from ._look import batches, drawn
 from ._progress import Progress, shown
 from ._report import Report
 from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
 
-Path = str | os.PathLike[str]
-Mode = Literal["error", "overwrite"]
-Compression = Literal["gzip", "zstd", "lz4", "bzip2", "xz", "none"]
-_CODECS = ("gzip", "zstd", "lz4", "bzip2", "xz")
-_How = tuple[int | None, bool, str | None, int | None]
-GroupOrder = Literal["sorted", "grouped", "none"]
 Record = dict[str, Any]
 
 Watch = bool | Callable[[Progress], object] | None
@@ -31,81 +46,15 @@ BATCH_SIZE = 16384
 """So many records are a batch where nothing is said."""
 
 
-def _paths(paths: Path | Sequence[Path] | None) -> list[str]:
-    if paths is None:
-        return []
-    if isinstance(paths, (str, os.PathLike)):
-        return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]
-
-
-def _bytes(size: int | str | None) -> int | None:
-    return _sortmill.parse_size(size) if isinstance(size, str) else size
-
-
-def _how(files: int | None, compression: Compression | None, level: int | None, mode: Mode) -> _How:
-    """How an output is written, as the compiled part takes it."""
-    if mode not in ("error", "overwrite"):
-        raise UsageError(f"mode is 'error' or 'overwrite', not {mode!r}")
-    if compression not in (None, *_CODECS, "none"):
-        raise UsageError(f"compression is {', '.join(map(repr, _CODECS))} or 'none', not {compression!r}")
-    if level is not None and compression in (None, "none"):
-        raise UsageError("a level is one of a compression: say which")
-    return files, mode == "error", compression, level
-
-
-def _is_sorted(order: GroupOrder) -> bool:
-    if order not in ("sorted", "grouped", "none"):
-        raise UsageError(f"order is 'sorted', 'grouped' or 'none', not {order!r}")
-    return order == "sorted"
-
-
-def _names(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _by(by: str | Sequence[str], descending: bool | Sequence[bool]) -> list[tuple[str, bool]]:
-    names = _names(by)
-    return list(zip(names, _each(names, descending, "directions")))
-
-
-def _order(
-    by: str | Sequence[str], descending: bool | Sequence[bool], nulls_last: bool | Sequence[bool]
-) -> list[tuple[str, bool, bool]]:
-    names = _names(by)
-    lasts = _each(names, nulls_last, "places of what has no value")
-    return list(zip(names, _each(names, descending, "directions"), lasts))
-
-
-def _each(names: list[str], said: bool | Sequence[bool], what: str) -> list[bool]:
-    """What is said of each column, or of all."""
-    each = [said] * len(names) if isinstance(said, bool) else list(said)
-    if len(each) != len(names):
-        raise UsageError(f"{len(names)} columns and {len(each)} {what}")
-    return each
-
-
-def _typed(names: list[str], types: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
-    unknown = [name for name in types if name not in names]
-    if unknown:
-        raise UsageError(f"there is no column {unknown[0]}, only {', '.join(names)}")
-    if len(set(names)) < len(names):
-        raise UsageError(f"two columns have one name: {', '.join(names)}; say which columns= to read")
-    return {name: types.get(name, str) for name in names}
-
-
-def asked(
-    memory: int | str | None,
-    temp: Path | Sequence[Path] | None,
-    threads: int | None,
-    processes: int | None,
-    worker_memory: int | str | None,
-) -> dict[str, Any]:
-    """What a job may use, as the compiled part takes it."""
-    return {
-        "memory": _bytes(memory), "temp": _paths(temp), "threads": threads, "processes": processes,
-        "worker_memory": _bytes(worker_memory), "progress": None,
-    }
+def _fixed(record_bytes: int, key: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    """A record's size, and where in it its key lies."""
+    try:
+        offset, length = key
+    except (TypeError, ValueError):
+        raise UsageError(f"key is the offset and the bytes of a key, as (0, 10), not {key!r}") from None
+    most = 2**32 - 1
+    place = whole("the key's offset", offset, 0, most), whole("the key's bytes", length, 0, most)
+    return whole("record_bytes", record_bytes, 0, most), place
 
 
 def _watched(run: Callable[[dict[str, Any]], Any], settings: dict[str, Any], progress: Watch) -> Any:
@@ -139,7 +88,7 @@ class Pipeline:
         `paths` may have `*`, `?` and `**`; compressed files are read as what they were. The first `skip_header` lines
         of each file are passed over. `file` and `line_number` are names of columns for where each line stands.
         """
-        return self._read(_sortmill.read_text(_paths(paths), skip_header), file, line_number)
+        return self._read(_sortmill.read_text(paths_of(paths), whole("skip_header", skip_header)), file, line_number)
 
     def read_csv(
         self,
@@ -164,14 +113,14 @@ class Pipeline:
         text is one. `nulls` are texts that say `None`, as `["NA", ""]`, in all such columns; in those of `str` and `bytes` only
         where no quotes are around them.
         """
-        files = _paths(paths)
+        files = paths_of(paths)
         if columns is None:
             if not header:
                 raise UsageError("without a header nothing names the columns: columns={'city': str}")
-            columns = _typed(_sortmill.csv_names(files, delimiter, quote), types or {})
+            columns = typed(_sortmill.csv_names(files, delimiter, quote), types or {})
         elif types is not None:
             raise UsageError("columns have their types already; types= is for when there are none")
-        table = _sortmill.read_csv(files, columns_of(columns), header, delimiter, quote, _names(nulls))
+        table = _sortmill.read_csv(files, columns_of(columns), header, delimiter, quote, names_of("nulls", nulls))
         return self._read(table, file, line_number)
 
     def read_jsonl(
@@ -186,7 +135,7 @@ class Pipeline:
 
         Where values may be missing (`int | None`) one that is `null` or not there is `None`.
         """
-        return self._read(_sortmill.read_jsonl(_paths(paths), columns_of(columns)), file, line_number)
+        return self._read(_sortmill.read_jsonl(paths_of(paths), columns_of(columns)), file, line_number)
 
     def read_fixed(
         self,
@@ -200,11 +149,11 @@ class Pipeline:
 
         `key` says where the key lies, offset and bytes; the value is all in front of it and behind it.
         """
-        return self._read(_sortmill.read_fixed(_paths(paths), record_bytes, key), file, None)
+        return self._read(_sortmill.read_fixed(paths_of(paths), *_fixed(record_bytes, key)), file, None)
 
     def read_kv(self, paths: Path | Sequence[Path], *, file: str | None = None) -> Table:
         """Pairs as the columns `key` and `value` (bytes): two lengths, each a little-endian u32, then key and value."""
-        return self._read(_sortmill.read_kv(_paths(paths)), file, None)
+        return self._read(_sortmill.read_kv(paths_of(paths)), file, None)
 
     def from_iter(self, iterable: Iterable[Any], columns: Mapping[str, ColumnType]) -> Table:
         """The records of an iterable: dictionaries, tuples in the order of `columns`, or of one column its values.
@@ -328,7 +277,7 @@ class Table:
             case "words":
                 return self._next(table.words(parts.column, parts.lower, parts.name))
             case "ngrams":
-                return self._next(table.ngrams(parts.column, parts.count, parts.lower, parts.name))
+                return self._next(table.ngrams(parts.column, whole("count", parts.count), parts.lower, parts.name))
             case "split":
                 return self._next(table.split(parts.column, parts.by, parts.name))
             case "extract":
@@ -346,7 +295,8 @@ class Table:
     ) -> Table:
         """For each record the one that a function makes of it, or none where it answers `None`.
 
-        A class is called without arguments in each worker, and its object with each record. A worker process that dies
+        A class is called without arguments in each worker, and its object with each record. So is a copy of an object that has
+        a `finish`, as it was when the pipeline began. A worker process that dies
         takes its records along; of a function that is declared `pure` they are given to another one. One that works on a
         batch of records for more than `timeout` seconds in a worker process ends the job.
         """
@@ -365,12 +315,15 @@ class Table:
         """What a function makes of batches of records, each a `pyarrow.RecordBatch`, a dictionary of numpy arrays or a frame
         of pandas.
 
-        It answers the same, or anything else with an Arrow interface; the columns that come out are `columns`, those that
+        In a column where values may be missing (`int | None`) whole numbers and bools stay what they are: numpy has a masked
+        array of them, pandas a column of `Int64`, `UInt64` or `boolean`. It answers the same, or anything else with an Arrow interface; the columns that come out are `columns`, those that
         came in if not said. A batch has at most `batch_size` records, about 1 MiB. Otherwise as `map`.
         """
-        made = list(self.columns.items()) if columns is None else columns_of(columns)
-        batches = Batches(function, batch_format, made)
-        return self._next(self._table.call("map_batches", batches, made, (batch_size, pure, timeout)))
+        given = list(self.columns.items())
+        made = given if columns is None else columns_of(columns)
+        batches = Batches(function_of("map_batches", function), batch_format, made, given)
+        how = (whole("batch_size", batch_size, 1), pure, timeout_of(timeout))
+        return self._next(self._table.call("map_batches", batches, made, how))
 
     def map_command(
         self,
@@ -386,8 +339,8 @@ class Table:
         It is started for each batch of at most `batch_size` lines, about 1 MiB, reads them on its standard input and writes
         any number of lines; it must end with exit code 0, within `timeout` seconds if that is said.
         """
-        words = [os.fspath(word) for word in command]
-        return self._next(self._table.command(words, column, name, batch_size, timeout))
+        size = whole("batch_size", batch_size, 1)
+        return self._next(self._table.command(words_of(command), column, name, size, timeout_of(timeout)))
 
     def _called(
         self,
@@ -399,7 +352,8 @@ class Table:
     ) -> Table:
         if columns is None:
             raise UsageError("say which columns the function makes: columns={'word': str}")
-        return self._next(self._table.call(kind, function, columns_of(columns), (BATCH_SIZE, pure, timeout)))
+        how = (BATCH_SIZE, pure, timeout_of(timeout))
+        return self._next(self._table.call(kind, function_of(kind, function), columns_of(columns), how))
 
     def filter(
         self,
@@ -415,19 +369,16 @@ class Table:
         if isinstance(function, Matches):
             one = function
             return self._next(self._table.matches(one.column, one.pattern, one.invert))
-        return self._next(self._table.call("filter", function, None, (BATCH_SIZE, pure, timeout)))
+        how = (BATCH_SIZE, pure, timeout_of(timeout))
+        return self._next(self._table.call("filter", function_of("filter", function), None, how))
 
-    def with_columns(self, **computed: Formula | Expr) -> Table:
+    def with_columns(self, **computed: Formula | Operand) -> Table:
         """All columns, and behind them those that are computed, or in place of others of their names.
 
-        Formulas are `parse`, `timestamp`, `micros` and `hash`, and expressions of columns: `total=col("price") * col("count")`. All are
-        computed of the columns that come in.
+        Formulas are `parse`, `timestamp`, `micros` and `hash`, and expressions of columns: `total=col("price") * col("count")`. A
+        value is the same in each record. All are computed of the columns that come in.
         """
-        asked = [
-            (name, one._expr if isinstance(one, Expr) else (one.kind, one.column, one.type, one.seed))
-            for name, one in computed.items()
-        ]
-        return self._next(self._table.with_columns(asked))
+        return self._next(self._table.with_columns(computed_of(computed)))
 
     def observe(self, **aggregates: Aggregate) -> Table:
         """The same records; what the aggregates make of all of them is in `Report.observed` under their names.
@@ -435,15 +386,14 @@ class Table:
         They are those that need no order: not `first`, `count_distinct`, `quantile`, and the least and greatest text. A sum that
         its type does not hold is told as a float.
         """
-        asked = [(one.kind, one.column, name, one.fraction) for name, one in aggregates.items()]
-        return self._next(self._table.observe(asked))
+        return self._next(self._table.observe(aggregates_of(aggregates)))
 
-    def unpivot(self, *columns: str, name: str) -> Table:
+    def unpivot(self, *columns: str | Sequence[str], name: str) -> Table:
         """For each record one for each of these columns, in this order: its value as the column `name`, behind all others.
 
         The columns are of one type and are not there any more.
         """
-        return self._next(self._table.unpivot(list(columns), name))
+        return self._next(self._table.unpivot(names_of("unpivot", columns), name))
 
     def unpack(self, column: str, *, name: str) -> Table:
         """For each record one for each number of the list in `column`, which `Groups.pack` made, in place of that and called `name`.
@@ -454,15 +404,15 @@ class Table:
 
     def sample(self, fraction: float, *, seed: int = 0) -> Table:
         """Each record with a probability: the same ones for a seed. In front of all that brings records together."""
-        return self._next(self._table.sample(fraction, seed))
+        return self._next(self._table.sample(fraction, whole("seed", seed)))
 
     def shuffle(self, *, seed: int = 0, epoch: int = 0) -> Table:
         """All records in random order, every order equally likely: the same for a seed and an epoch."""
-        return self._next(self._table.shuffle(seed, epoch))
+        return self._next(self._table.shuffle(whole("seed", seed), whole("epoch", epoch)))
 
-    def select(self, *columns: str) -> Table:
-        """Only these columns, in this order."""
-        return self._next(self._table.select(list(columns)))
+    def select(self, *columns: str | Sequence[str]) -> Table:
+        """Only these columns, in this order: names, or a list of them."""
+        return self._next(self._table.select(names_of("select", columns)))
 
     def sort(
         self,
@@ -475,27 +425,27 @@ class Table:
 
         Records without a value come first, or last, in either direction.
         """
-        return self._next(self._table.sort(_order(by, descending, nulls_last)))
+        return self._next(self._table.sort(order_of(by, descending, nulls_last)))
 
     def top(self, count: int, by: str | Sequence[str], *, descending: bool | Sequence[bool] = True) -> Table:
         """The `count` records with the greatest values; of equal ones those that are first by all other columns.
 
         Records without a value come last.
         """
-        return self._next(self._table.top(count, _by(by, descending)))
+        return self._next(self._table.top(whole("top", count), by_of(by, descending)))
 
     def distinct(self, *, order: GroupOrder = "none") -> Table:
         """Each different record once, in no order that means anything, or sorted by all columns upwards, as `group_by` has it."""
-        return self._next(self._table.distinct(_is_sorted(order)))
+        return self._next(self._table.distinct(is_sorted(order)))
 
-    def group_by(self, *columns: str, order: GroupOrder = "grouped") -> Groups:
+    def group_by(self, *columns: str | Sequence[str], order: GroupOrder = "grouped") -> Groups:
         """Groups of the records that are equal in these columns.
 
         What comes of one group stands together, in the order of a hash. With `order="sorted"` groups come in the order of their
         columns, upwards, those without a value last: in one job, where a `sort` of what comes out is a second one. It costs longer
         keys, and is another job still for `count_distinct` and `quantile`. With `"none"` any order will do, which is no other.
         """
-        return Groups(self, list(columns), _is_sorted(order))
+        return Groups(self, names_of("group_by", columns), is_sorted(order))
 
     @property
     def schema(self) -> dict[str, str]:
@@ -626,7 +576,7 @@ class Table:
         folder are not. Each of several files is compressed by itself. What is there is replaced once the new output is
         complete, or refused with `mode="error"`; a folder must be empty or what an earlier run made.
         """
-        self._write(path, "text", _how(files, compression, level, mode))
+        self._write(path, "text", how_of(files, compression, level, mode))
 
     def write_csv(
         self,
@@ -639,7 +589,7 @@ class Table:
         mode: Mode = "overwrite",
     ) -> None:
         """Writes CSV, with the columns' names in the first line of each file if `header`."""
-        self._write(path, "csv" if header else "csv without header", _how(files, compression, level, mode))
+        self._write(path, "csv" if header else "csv without header", how_of(files, compression, level, mode))
 
     def write_jsonl(
         self,
@@ -651,7 +601,7 @@ class Table:
         mode: Mode = "overwrite",
     ) -> None:
         """Writes a JSON object for each record."""
-        self._write(path, "jsonl", _how(files, compression, level, mode))
+        self._write(path, "jsonl", how_of(files, compression, level, mode))
 
     def write_fixed(
         self,
@@ -667,8 +617,8 @@ class Table:
         """Writes records of `record_bytes` bytes: of two columns, the first where `key` says and the second around it; or of
         one that is all of it. One of another size is an `InputError`.
         """
-        how = _how(files, compression, level, mode)
-        self._pipeline._write(self._table.write_fixed(os.fspath(path), record_bytes, key, how), path)
+        how = how_of(files, compression, level, mode)
+        self._pipeline._write(self._table.write_fixed(os.fspath(path), *_fixed(record_bytes, key), how), path)
 
     def write_kv(
         self,
@@ -680,13 +630,13 @@ class Table:
         mode: Mode = "overwrite",
     ) -> None:
         """Writes pairs of two columns, as `read_kv` reads them."""
-        self._write(path, "kv", _how(files, compression, level, mode))
+        self._write(path, "kv", how_of(files, compression, level, mode))
 
     def write_rows(self, path: Path, *, mode: Mode = "overwrite") -> None:
         """Writes records as only this version of this library reads them again, with `Pipeline.paste`."""
-        self._write(path, "rows", _how(None, "none", None, mode))
+        self._write(path, "rows", how_of(None, "none", None, mode))
 
-    def _write(self, path: Path, form: str, how: _How) -> None:
+    def _write(self, path: Path, form: str, how: How) -> None:
         self._pipeline._write(self._table.write(os.fspath(path), form, how), path)
 
 
@@ -708,14 +658,13 @@ class ArrowResult:
 class Groups:
     """The records of a table in groups."""
 
-    def __init__(self, table: Table, by: list[str], is_sorted: bool = False) -> None:
+    def __init__(self, table: Table, by: list[str], in_order: bool = False) -> None:
         self._table = table
-        self._by = (by, is_sorted)
+        self._by = (by, in_order)
 
     def agg(self, **aggregates: Aggregate) -> Table:
         """A record for each group: its columns, then one for each aggregate under its name here."""
-        asked = [(one.kind, one.column, name, one.fraction) for name, one in aggregates.items()]
-        return self._table._next(self._table._table.aggregate(self._by, asked))
+        return self._table._next(self._table._table.aggregate(self._by, aggregates_of(aggregates)))
 
     def reduce(
         self, function: Callable[[Record, Record], Record], *, pure: bool = False, timeout: float | None = None
@@ -725,8 +674,8 @@ class Groups:
         Records come in the order of the input, as dictionaries of all columns, and so do what the function answers. `pure`
         and `timeout` are those of `apply`.
         """
-        reduced = ("reduce", Reduced(function))
-        return self._table._next(self._table._table.apply(self._by, [], reduced, None, (pure, timeout)))
+        reduced = ("reduce", Reduced(function_of("reduce", function)))
+        return self._table._next(self._table._table.apply(self._by, [], reduced, None, (pure, timeout_of(timeout))))
 
     def apply(
         self,
@@ -750,9 +699,9 @@ class Groups:
         are given to another one, from the first record of the one that was open, unless more than 1 MiB of that came in
         batches before. `timeout` is for what is handed over at once, about 256 KiB of records.
         """
-        applied = ("apply", function)
-        order, made = _order(sort, descending, nulls_last), columns_of(columns)
-        return self._table._next(self._table._table.apply(self._by, order, applied, made, (pure, timeout)))
+        applied = ("apply", function_of("apply", function))
+        order, made = order_of(sort, descending, nulls_last), columns_of(columns)
+        return self._table._next(self._table._table.apply(self._by, order, applied, made, (pure, timeout_of(timeout))))
 
     def pack(self, column: str, *, name: str) -> Table:
         """A record for each group: its columns, and as `name` (bytes) all values of `column`, a `"u64"`, as a list in rising order.
@@ -771,4 +720,5 @@ class Groups:
             if not self._table.columns.get(time, "timestamp").startswith("timestamp"):
                 raise UsageError(f"{time} is of type {self._table.columns[time]}, and a timedelta is between times")
             gap //= timedelta(microseconds=1)
+        gap = whole("gap", gap)
         return self._table._next(self._table._table.sessions(self._by, time, gap, name))

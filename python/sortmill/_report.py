@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
-from ._drawn import drawn
+from ._drawn import Drawing, drawn
 
 
 class Report:
@@ -69,6 +70,16 @@ class Report:
     def to_json(self) -> str:
         """All of it."""
         return self._text
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Drawing:
+        """Draws it: what it says, and for each phase how long its stages worked, waited for a device, and for one another.
+
+        A notebook shows the drawing as it shows the report. With a `path` that ends in `.html` it is saved there, too.
+        """
+        drawing = Drawing(self._repr_html_())
+        if path is not None:
+            drawing.save(path)
+        return drawing
 
     def __str__(self) -> str:
         return self.summary.rstrip("\n") + self._functions_in_words()

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from . import _sortmill
-from ._pipeline import Path, _paths
+from ._asked import Path, bytes_of, paths_of
+from ._errors import UsageError, of_sort
 from ._report import Report
 
 NODE_WORDS = [sys.executable, "-m", "sortmill"]
@@ -16,25 +17,27 @@ NODE_WORDS = [sys.executable, "-m", "sortmill"]
 
 def sort(
     inputs: Path | Sequence[Path],
-    output: Path,
+    output: Path | None = None,
     *,
     key: str | Sequence[str] = (),
     memory: int | str | None = None,
     temp: Path | Sequence[Path] | None = None,
     **options: bool | int | str | os.PathLike[str] | Sequence[str],
 ) -> Report:
-    """Sorts files into one, as `sortmill sort` does.
+    """Sorts files into one, as `sortmill sort` does, or with `parts=FOLDER` and no `output` into several.
 
     `inputs` may have `*`, `?` and `**`. `key` is a key as on the command line (`"-k2,2n"`, `"2,2n"` or, of fixed records,
     `"0:10"`), or several. All other options have the names they have there, with `_` for `-`: `format="csv"`,
     `by="city,-price:num"`, `unique=True`, `compress_output="zst"`.
     """
-    said = ["--output", os.fspath(output)]
+    if output is None and "parts" not in options:
+        raise UsageError("say where to: an output, or parts= for a folder of files")
+    said: list[str] = [] if output is None else ["--output", os.fspath(output)]
     for one in [key] if isinstance(key, str) else key:
         said += shlex.split(one) if one.startswith("-") else ["--key", one]
     if memory is not None:
-        said += ["--memory", str(memory)]
-    for folder in _paths(temp):
+        said += ["--memory", memory if isinstance(memory, str) else str(bytes_of("memory", memory))]
+    for folder in paths_of(temp):
         said += ["--temp", folder]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
@@ -45,5 +48,6 @@ def sort(
         else:
             for one in value:
                 said += [option, one]
-    files = [os.fspath(path) for path in _sortmill.expand(_paths(inputs))]
-    return Report(*_sortmill.sort([*said, "--", *files], NODE_WORDS))
+    with of_sort():
+        files = [os.fspath(path) for path in _sortmill.expand(paths_of(inputs))]
+        return Report(*_sortmill.sort([*said, "--", *files], NODE_WORDS))

@@ -183,12 +183,16 @@ def mean(column: str) -> Aggregate:
 
 
 def first(column: str) -> Aggregate:
-    """The value in the first record, in the order of the input. Not beside `count_distinct` or `quantile`."""
+    """The value in the first record, in the order of the input."""
     return Aggregate("first", column)
 
 
 def count_distinct(column: str) -> Aggregate:
-    """How many different values there are, exactly, however many. `count_distinct` and `quantile` are of one column in an `agg`."""
+    """How many different values there are, exactly, however many.
+
+    The engine puts each group in the order of this column. Where an `agg` has `count_distinct` or `quantile` of several columns, or
+    `first` beside them, each record is brought together once more for each of these columns.
+    """
     return Aggregate("count_distinct", column)
 
 

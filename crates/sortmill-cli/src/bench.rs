@@ -9,7 +9,7 @@ use sortmill::error::Result;
 use sortmill::io::Os;
 use sortmill::text;
 
-use crate::common::{Machine, print, say};
+use crate::common::{Machine, note, print, say};
 use crate::disks;
 use crate::progress::Line;
 use crate::signals::stop_on_signals;
@@ -140,7 +140,7 @@ impl Disk {
             }
             match disks::keep(&report.of_folder(number)) {
                 Ok(path) => say(&format!("{}: kept in {}\n", folder.path, path.display())),
-                Err(error) => say(&format!("sortmill: {error}\n")),
+                Err(error) => note(&error.to_string()),
             }
         }
     }

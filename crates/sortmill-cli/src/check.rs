@@ -1,6 +1,5 @@
 //! `sortmill check`: flags in, a [`Check`] or a merge of summaries out, and the result on standard output.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use sortmill::order::Order;
 use sortmill::queue::Stop;
 use sortmill::summary::Summary;
 
-use crate::common::{Machine, Shape, inputs, print};
+use crate::common::{Machine, Shape, inputs, note, print};
 use crate::progress;
 use crate::signals::stop_on_signals;
 
@@ -104,11 +103,10 @@ impl Check {
             write_summary(summary, out, &os, &stop)?;
         }
         if !self.quiet {
-            let printed = std::io::stdout().write_all(outcome.lines(no_summary).as_bytes());
-            printed.map_err(|error| Error::io("printing the result", Path::new("-"), &error))?;
+            print(&outcome.lines(no_summary))?;
         }
         if no_summary {
-            eprintln!("sortmill: there is no record, so there is no summary");
+            note("there is no record, so there is no summary");
         }
         Ok(ExitCode::from(u8::from(
             outcome.unordered > 0 || no_summary,

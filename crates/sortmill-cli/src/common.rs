@@ -1,7 +1,9 @@
 //! What several commands share: flags for formats and back ends, telling an error.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -178,10 +180,28 @@ pub fn inputs(files: &[PathBuf]) -> Vec<Input> {
         .collect()
 }
 
+/// What this program is called, if it is not `sortmill`.
+static NAME: OnceLock<&str> = OnceLock::new();
+
+/// Messages begin with `name` from now on.
+pub fn called(name: &'static str) {
+    NAME.get_or_init(|| name);
+}
+
 /// Says what went wrong on stderr.
 pub fn tell(error: &Error) -> ExitCode {
-    say(&format!("sortmill: {error}\n"));
+    note(&error.to_string());
     ExitCode::from(2)
+}
+
+/// Words for people about the job, on stderr, behind the name of the program that says them.
+pub fn note(words: &str) {
+    say(&noted(words));
+}
+
+/// The same words, as they are said.
+pub fn noted(words: &str) -> String {
+    format!("{}: {words}\n", NAME.get().unwrap_or(&"sortmill"))
 }
 
 /// Words for people, on stderr. What was done is done, whether or not anybody can be told.
@@ -189,13 +209,39 @@ pub fn say(words: &str) {
     let _ = std::io::stderr().write_all(words.as_bytes());
 }
 
+/// Ends the process with what clap tells in place of an answer: why it cannot read the words, or the help and version that
+/// were asked for.
+pub fn end_with(told: &clap::Error) -> ! {
+    if told.use_stderr() && NAME.get().is_some() {
+        // Whoever reads it knows the name that words of this program begin with.
+        let words = told.render().to_string();
+        note(words.trim_start_matches("error: ").trim_end());
+        std::process::exit(told.exit_code());
+    }
+    if told.use_stderr() || std::io::stdout().is_terminal() {
+        told.exit();
+    }
+    let printed = print(&told.render().to_string());
+    std::process::exit(match printed {
+        Ok(()) => 0,
+        Err(error) => {
+            tell(&error);
+            2
+        }
+    });
+}
+
 /// What a command was asked for, on stdout.
 pub fn print(text: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
+    stdout()
+        .and_then(|mut stdout| stdout.write_all(text.as_bytes()))
         .map_err(|error| Error::io("writing to standard output", Path::new("-"), &error))
+}
+
+/// Standard output, without a buffer. The standard library's takes all that is written to a closed one and says nothing.
+pub fn stdout() -> std::io::Result<File> {
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned()?;
+    Ok(stdout.into())
 }
 
 fn parse_kind(text: &str) -> std::result::Result<Kind, String> {

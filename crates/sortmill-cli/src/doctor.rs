@@ -13,7 +13,7 @@ use sortmill::job::{Job, Output};
 use sortmill::order::Format;
 use sortmill::run;
 
-use crate::common::{print, say};
+use crate::common::{note, print};
 
 /// Tell what this machine offers, and what to do about each shortcoming
 ///
@@ -60,7 +60,7 @@ impl Doctor {
         if bad.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
-        say(&format!("sortmill: bad: {}\n", bad.join("; ")));
+        note(&format!("bad: {}", bad.join("; ")));
         Ok(ExitCode::from(2))
     }
 

@@ -1,6 +1,7 @@
 //! The `sortmill` command: a table of contents. Each command has a file of its own.
 //!
-//! stdout is data, stderr is words. Exit 0: done; 1: compared and found out of order; 2: anything else.
+//! stdout is data, stderr is words. Exit 0: done; 1: compared and found out of order; 2: anything else. What a signal has
+//! ended ends by that signal.
 //!
 //! It is a library so that Python's `sortmill` is this command too; `main.rs` is the program.
 
@@ -33,6 +34,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use sortmill::error::Error;
 
 /// Sorts, groups and reduces data far larger than memory at the speed of the disks.
 #[derive(Parser)]
@@ -74,10 +76,10 @@ enum Bench {
 /// cannot be read ends the process with words and code, and so do `--help` and `--version`.
 pub fn run(words: Vec<OsString>) -> ExitCode {
     if let Some(sort) = sort::asked(words.iter().cloned()) {
-        return sort.run().unwrap_or_else(|error| common::tell(&error));
+        return sort.run().unwrap_or_else(|error| failed(&error));
     }
     let words = r#gen::arranged(words, &Arguments::command());
-    let arguments = Arguments::parse_from(words);
+    let arguments = Arguments::try_parse_from(words).unwrap_or_else(|told| common::end_with(&told));
     let result = match arguments.command {
         // These are read by themselves, above: where they are not the first word, they are none.
         Command::Sort(sort) => sort.run(),
@@ -95,8 +97,12 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Man(man) => man.run(Arguments::command()),
         Command::Node(node) => node.run(),
     };
-    match result {
-        Ok(code) => code,
-        Err(error) => common::tell(&error),
-    }
+    result.unwrap_or_else(|error| failed(&error))
+}
+
+/// What a command that failed ends with: nothing of it is left, whatever ended it.
+fn failed(error: &Error) -> ExitCode {
+    let code = common::tell(error);
+    signals::end_by_what_came();
+    code
 }

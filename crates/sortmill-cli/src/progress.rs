@@ -19,7 +19,7 @@ use sortmill::progress::{Phase, Progress, Snapshot};
 use sortmill::queue::Stop;
 use sortmill::text;
 
-use crate::common::say;
+use crate::common::{note, say};
 
 /// The flag that several commands have.
 #[derive(Args, Clone, Copy, Default, Debug)]
@@ -219,10 +219,7 @@ impl Teller {
                 let (least, most) = PLAIN_EVERY_NS;
                 if elapsed_ns - self.told_ns >= (elapsed_ns / 10).clamp(least, most) {
                     self.told_ns = elapsed_ns;
-                    say(&format!(
-                        "sortmill: {}\n",
-                        pieces(snapshot, &rates).join(", ")
-                    ));
+                    note(&pieces(snapshot, &rates).join(", "));
                 }
             }
             Shown::Json => say(&json_line(snapshot, &rates)),

@@ -35,8 +35,10 @@ use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::codec::{BlockCodec, CODECS, Codec};
-use sortmill::io::{Host, Os};
-use sortmill::job::{Boundaries, Compress, CompressTemp, Disorder, Job, Output, UNTIL_STAGES};
+use sortmill::io::{Host, Os, signals};
+use sortmill::job::{
+    Boundaries, Compress, CompressTemp, Disorder, Input, Job, Output, UNTIL_STAGES,
+};
 use sortmill::line_keys::LineOrder;
 use sortmill::metrics::Stage;
 use sortmill::parts::{PartCut, PartName, Parts};
@@ -45,7 +47,7 @@ use sortmill::report::{DryRun, Report, plan_lines, temp_lines};
 use sortmill::run::{self, Prepared, Small};
 use sortmill::stage::read::Source;
 
-use crate::common::{Machine, Shape, inputs, node_program, print, say};
+use crate::common::{self, Machine, Shape, end_with, inputs, node_program, note, print, say};
 use crate::disks;
 use crate::progress;
 use crate::signals::Signals;
@@ -173,9 +175,13 @@ pub struct Sort {
     #[arg(long)]
     no_verify: bool,
 
-    /// Ignore what is appended to an input after the start
-    #[arg(long)]
+    /// Ignore what is appended to an input after the start. Default for lines
+    #[arg(long, overrides_with = "unchanging")]
     as_of_start: bool,
+
+    /// End with an error if an input grows meanwhile. Default for all but lines
+    #[arg(long, overrides_with = "as_of_start")]
+    unchanging: bool,
 
     /// Leave out up to N bad records (cut off, or longer than half the memory) and count them
     #[arg(long, value_name = "N", default_value = "0")]
@@ -265,6 +271,9 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
         true => Called::Sort,
         false => Called::of_word(words.next()?.to_str()?)?,
     };
+    if called == Called::Sort {
+        common::called(called.name());
+    }
     let (words, way) = (words.collect::<Vec<_>>(), Way::of_environment());
     if let Called::Sort | Called::SortmillSort = called
         && let Some(sort) = letters::read(&words, way)
@@ -273,17 +282,14 @@ pub fn asked(mut words: impl Iterator<Item = OsString>) -> Option<Sort> {
     }
     let mut table = called.table();
     let read = words::read(words, &table, way).unwrap_or_else(|refusal| {
-        say(&format!(
-            "sortmill: {}\n\nTry `{} --help`.\n",
-            refusal.cause,
-            called.name()
-        ));
+        let (cause, name) = (refusal.cause, called.name());
+        note(&format!("{cause}\n\nTry `{name} --help`."));
         std::process::exit(refusal.code.into());
     });
     let words = std::iter::once("sort".into()).chain(read.words);
     let matches = table.try_get_matches_from_mut(words);
-    let matches = matches.unwrap_or_else(|error| error.exit());
-    let mut sort = called.read(&matches).unwrap_or_else(|error| error.exit());
+    let matches = matches.unwrap_or_else(|told| end_with(&told));
+    let mut sort = called.read(&matches).unwrap_or_else(|told| end_with(&told));
     sort.old_keys = read.old_keys;
     // Many small pieces, which the end of the process gives back all at once.
     std::mem::forget((table, matches));
@@ -517,6 +523,12 @@ impl Sort {
             Called::SortmillMerge => Some(Disorder::Refused),
             _ => self.gnu.merge.then_some(Disorder::Kept),
         };
+        if job.merge == Some(Disorder::Kept) {
+            // Who reads it first leaves nothing to the others, which are empty.
+            let mut has_come = false;
+            job.inputs
+                .retain(|input| input != &Input::Stdin || !std::mem::replace(&mut has_come, true));
+        }
         job.decompress = self.unpacks();
         job.compress = self.compress(&job.output);
         job.boundaries.clone_from(&self.boundaries);
@@ -545,7 +557,8 @@ impl Sort {
             (_, true) => Some(false),
             _ => None,
         };
-        job.as_of_start = self.as_of_start;
+        let is_lines = self.shape.format.is_lines();
+        job.as_of_start = self.as_of_start || is_lines && !self.unchanging;
         job.skip_bad = self.skip_bad;
         job.header_lines = self.header;
         job.until = self.until;
@@ -602,8 +615,7 @@ impl Sort {
 /// Ends the process as one whose reader has gone away ends: by the signal that it would have had, in silence. What
 /// the job had made is gone by now.
 fn end_as_the_reader_did() {
-    // If the signal is blocked, the error is told.
-    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE);
+    signals::end_by(signals::PIPE);
 }
 
 /// How the output is to be compressed.

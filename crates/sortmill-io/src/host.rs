@@ -325,6 +325,16 @@ impl Os for Host {
         Ok(meta_from(&fs::metadata(path)?))
     }
 
+    fn may_write(&self, path: &Path) -> io::Result<()> {
+        use rustix::fs::{AtFlags, CWD};
+        let asked = rustix::fs::Access::WRITE_OK;
+        match rustix::fs::accessat(CWD, path, asked, AtFlags::EACCESS) {
+            // A kernel that only knows how to ask for the real user's rights, and they may be others.
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL) => Ok(()),
+            asked => Ok(asked?),
+        }
+    }
+
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         match fs::canonicalize(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -8,6 +8,7 @@
 //! share) and [`filter`] (a program that reads and writes).
 
 pub mod buffer;
+pub mod caller;
 mod cgroup;
 pub mod codec;
 mod disks;
@@ -22,6 +23,7 @@ mod parked;
 mod posix;
 pub mod process;
 pub mod shared;
+pub mod signals;
 pub mod sim;
 #[cfg(target_os = "linux")]
 pub mod survey;

@@ -251,6 +251,11 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn meta_at(&self, path: &Path) -> io::Result<Meta>;
+    /// Whether this user may write to a path, as far as the system tells beforehand (access(2)).
+    ///
+    /// # Errors
+    /// The system's, `PermissionDenied` above all.
+    fn may_write(&self, path: &Path) -> io::Result<()>;
     /// The path without symlinks; the last part may be missing.
     ///
     /// # Errors

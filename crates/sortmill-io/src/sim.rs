@@ -619,6 +619,11 @@ impl Os for Sim {
         Ok(self.meta_of(&*self.open_file(path)?, path))
     }
 
+    fn may_write(&self, path: &Path) -> io::Result<()> {
+        self.operation("may_write", path, None)?;
+        Ok(())
+    }
+
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())
     }

@@ -17,10 +17,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::types::{
-    BinaryViewType, ByteArrayType, ByteViewType, Date32Type, Date64Type, Float32Type, Float64Type,
-    GenericBinaryType, GenericStringType, Int8Type, Int16Type, Int32Type, Int64Type,
-    StringViewType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    BinaryViewType, ByteArrayType, ByteViewType, Date32Type, Date64Type, Decimal128Type,
+    Float16Type, Float32Type, Float64Type, GenericBinaryType, GenericStringType, Int8Type,
+    Int16Type, Int32Type, Int64Type, StringViewType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Float64Array, GenericByteArray,
@@ -234,32 +235,41 @@ fn first_wrong(ends: &[i32], bytes: &[u8]) -> usize {
 /// Names and types of the columns of Arrow data that can be read.
 pub fn columns_of(schema: &Schema) -> Result<Vec<Column>, String> {
     let column = |field: &Arc<Field>| {
-        let kind = match field.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
-            DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_) => Type::Binary,
-            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Type::I64,
-            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Type::I64,
-            DataType::UInt64 => Type::U64,
-            DataType::Float32 | DataType::Float64 => Type::F64,
-            DataType::Boolean => Type::Bool,
-            DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Type::Timestamp,
-            other => {
-                let name = field.name();
-                return Err(format!(
-                    "column {name} is of type {other}, which there is none for: make it text, bytes, a number, a bool or a timestamp"
-                ));
-            }
+        let (name, of) = (field.name(), field.data_type());
+        let refused = || {
+            format!(
+                "column {name} is of type {of}, which there is none for: make it text, bytes, a number, a bool or a timestamp"
+            )
         };
-        let column = Column::new(field.name(), kind);
-        Ok(match field.is_nullable() {
+        let column = Column::new(name, type_of(of).ok_or_else(refused)?);
+        Ok(match field.is_nullable() || of == &DataType::Null {
             true => column.or_null(),
             false => column,
         })
     };
     schema.fields().iter().map(column).collect()
+}
+
+/// The type that holds all values of one of Arrow's exactly; of decimal numbers it is seen when they come.
+fn type_of(of: &DataType) -> Option<Type> {
+    Some(match of {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::String,
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => Type::Binary,
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Type::I64,
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Type::I64,
+        DataType::Decimal128(_, 0) => Type::I64,
+        DataType::UInt64 => Type::U64,
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Type::F64,
+        DataType::Boolean => Type::Bool,
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Type::Timestamp,
+        DataType::Dictionary(_, values) => type_of(values)?,
+        // All of its values are missing.
+        DataType::Null => Type::String,
+        _ => return None,
+    })
 }
 
 /// The records of a batch that has these columns, in any order, and no others.
@@ -325,6 +335,11 @@ fn all_values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
         return Ok(Gather::of_nothing(column.kind, array.len()));
     }
     let made = match (column.kind, array.data_type()) {
+        (_, DataType::Dictionary(..)) => decoded(column, array)?,
+        (Type::I64 | Type::U64, DataType::Decimal128(_, 0)) => Some(decimals(column, array)?),
+        (Type::F64, DataType::Float16) => {
+            words::<Float16Type>(array, |value| value.to_f64().to_bits())
+        }
         (Type::String, DataType::Utf8) => bytes(array.as_bytes::<GenericStringType<i32>>()),
         (Type::String, DataType::LargeUtf8) => bytes(array.as_bytes::<GenericStringType<i64>>()),
         (Type::String, DataType::Utf8View) => views(array.as_byte_view::<StringViewType>()),
@@ -377,6 +392,47 @@ fn all_values_of(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
         }
     };
     made.ok_or_else(|| format!("column {name} has more than 1 GiB in one batch"))
+}
+
+/// The values that the keys of a dictionary mean.
+fn decoded(column: &Column, array: &ArrayRef) -> Result<Option<Gather>, String> {
+    let array = array.as_any_dictionary();
+    if array.values().is_empty() {
+        return Ok(Some(Gather::of_nothing(column.kind, array.len())));
+    }
+    let (values, keys) = (
+        all_values_of(column, array.values())?,
+        array.normalized_keys(),
+    );
+    Ok(match values {
+        Gather::Bytes { ends, bytes } => {
+            let value = |&key: &usize| &bytes[ends[key] as usize..ends[key + 1] as usize];
+            joined(keys.iter().map(value))
+        }
+        Gather::Words(words) => Some(Gather::Words(keys.iter().map(|&key| words[key]).collect())),
+        Gather::Bools(bools) => Some(Gather::Bools(keys.iter().map(|&key| bools[key]).collect())),
+    })
+}
+
+/// Decimal numbers without a fraction, if a whole number of 64 bits can be each.
+fn decimals(column: &Column, array: &ArrayRef) -> Result<Gather, String> {
+    let array = array.as_primitive::<Decimal128Type>();
+    let word = |at: usize| {
+        let value = match array.is_null(at) {
+            true => 0,
+            false => array.value(at),
+        };
+        let word = match column.kind {
+            Type::U64 => u64::try_from(value).ok(),
+            _ => i64::try_from(value).ok().map(|value| value as u64),
+        };
+        word.ok_or_else(|| {
+            let (name, kind) = (&column.name, column.kind.name());
+            format!("column {name} has {value}, in row {at} of the batch, which is no {kind}")
+        })
+    };
+    let words: Result<Vec<u64>, String> = (0..array.len()).map(word).collect();
+    Ok(Gather::Words(words?))
 }
 
 fn words<T: ArrowPrimitiveType>(

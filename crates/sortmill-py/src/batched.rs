@@ -20,9 +20,10 @@ use sortmill::pipeline::{
 
 use crate::arrow::{self, Batch};
 use crate::columns::Held;
-use crate::function::{record, record_dict};
+use crate::function::{answered, record, record_dict};
 use crate::running::Running;
 use crate::wire::counted;
+use crate::work::words;
 
 /// What is done with a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,16 +134,7 @@ pub struct Failure {
 
 impl Failure {
     pub fn raised(py: Python<'_>, at: usize, raised: PyErr) -> Self {
-        let cause = match raised.value(py).str() {
-            Ok(text) => format!(
-                "{}: {text}",
-                raised
-                    .get_type(py)
-                    .name()
-                    .map_or_else(|_| "an exception".to_owned(), |name| name.to_string())
-            ),
-            Err(_) => raised.to_string(),
-        };
+        let cause = words(py, &raised);
         Self {
             at,
             error: Box::new(Error::new(ErrorKind::Function, DOING, cause)),
@@ -333,7 +325,7 @@ impl Definition {
         made: &mut Gathered,
     ) -> Result<(), Failure> {
         let raised = |error| Failure::raised(answer.py(), at, error);
-        for one in answer.try_iter().map_err(raised)? {
+        for one in answered(&self.made, answer).map_err(raised)? {
             self.push(&one.map_err(raised)?, at, made)?;
         }
         Ok(())
@@ -381,7 +373,8 @@ impl Here {
     ) -> Result<(), Refused> {
         let (made, busy) = Python::attach(|py| {
             let began = std::time::Instant::now();
-            let made = call(&mut self.caller, py);
+            let running = Arc::clone(&self.running);
+            let made = running.raised.calling(py, || call(&mut self.caller, py));
             let busy = began.elapsed();
             let said = counted(py).unwrap_or_default();
             if !is_sample && made.is_ok() {

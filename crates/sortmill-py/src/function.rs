@@ -5,7 +5,7 @@
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyString};
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::pipeline::{Column, Owned, Type, Value};
 
@@ -46,24 +46,80 @@ fn not_text(column: &str) -> Error {
     Error::new(ErrorKind::Input, DOING, cause)
 }
 
+/// The records that a function answered which makes any number of them.
+pub fn answered<'py>(
+    made: &[Column],
+    answer: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyIterator>> {
+    let found = answer.get_type().name()?.to_string();
+    // These would be iterated over, too: by their keys and letters.
+    let is_one = answer.is_instance_of::<PyDict>()
+        || answer.is_instance_of::<PyString>()
+        || answer.is_instance_of::<PyBytes>();
+    match answer.try_iter() {
+        Ok(iterator) if !is_one => Ok(iterator),
+        Err(error) if !error.is_instance_of::<PyTypeError>(answer.py()) => Err(error),
+        _ => Err(expected(made, &found)),
+    }
+}
+
+fn expected(made: &[Column], found: &str) -> PyErr {
+    let wanted = match made {
+        [only] => format!("dictionaries or values of column {}", only.name),
+        _ => "dictionaries".to_owned(),
+    };
+    PyTypeError::new_err(format!(
+        "the function made a {found}, and any number of records is expected: a list of {wanted}, or what yields them"
+    ))
+}
+
 /// The record that a function answered.
 pub fn record(made: &[Column], answer: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>> {
     if let Ok(dict) = answer.cast::<PyDict>() {
         let value = |column: &Column| {
             let found = dict.get_item(&column.name)?;
             let missing = || PyKeyError::new_err(format!("the function made no {:?}", column.name));
-            value(column, &found.ok_or_else(missing)?)
+            typed(column, &found.ok_or_else(missing)?)
         };
-        return made.iter().map(value).collect();
+        let values = made.iter().map(value).collect::<PyResult<Vec<Owned>>>()?;
+        if dict.len() > made.len() {
+            return Err(too_many(made, dict));
+        }
+        return Ok(values);
     }
     match made {
-        [only] => Ok(vec![value(only, answer)?]),
+        [only] => Ok(vec![typed(only, answer)?]),
         _ => Err(PyTypeError::new_err("the function made no dictionary")),
     }
 }
 
+/// A dictionary has all columns that are made, and others.
+fn too_many(made: &[Column], dict: &Bound<'_, PyDict>) -> PyErr {
+    let is_known = |name: &Bound<'_, PyAny>| {
+        let name = name.extract::<String>();
+        name.is_ok_and(|name| made.iter().any(|column| column.name == name))
+    };
+    let other = dict.keys().iter().find(|name| !is_known(name));
+    let name = other.map_or_else(String::new, |name| name.to_string());
+    let names: Vec<&str> = made.iter().map(|column| &*column.name).collect();
+    PyKeyError::new_err(format!(
+        "the function made a column {name} too many: those that come out are {}",
+        names.join(", ")
+    ))
+}
+
+/// A value of a column's type, or an exception that names the column.
+pub fn typed(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
+    value(column, from).map_err(|error| {
+        let (name, kind) = (&column.name, column.type_name());
+        let told = PyTypeError::new_err(format!("column {name} is of type {kind}: {error}"));
+        told.set_cause(from.py(), Some(error));
+        told
+    })
+}
+
 /// A value of the column's type, or none, which is `None`.
-pub fn value(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
+fn value(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
     if column.nullable && from.is_none() {
         return Ok(Owned::Plain(Value::Null));
     }

@@ -24,7 +24,7 @@ use sortmill::pipeline::Column;
 
 use crate::batched::{Definition, Failure};
 use crate::errors::raised;
-use crate::function::{record, record_dict};
+use crate::function::{answered, record, record_dict};
 use crate::wire::counted;
 
 /// The function gives its turn away when it has made so many bytes.
@@ -277,7 +277,7 @@ impl Calls {
         if answer.is_none() {
             return Ok(());
         }
-        for one in answer.try_iter()? {
+        for one in answered(&definition.made, &answer)? {
             let values = record(&definition.made, &one?)?;
             let mut hand = alone(hand)?;
             let turned = &mut hand.turned;

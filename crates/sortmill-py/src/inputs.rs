@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sortmill::error::Result;
 use sortmill::io::sync::Arc;
 use sortmill::pipeline::{self, Column, Csv};
 
-use crate::errors::raised;
+use crate::errors::{misused, raised};
 use crate::host;
 use crate::table::{Table, columns};
 
@@ -30,7 +29,7 @@ pub fn read_csv(
     nulls: Vec<String>,
 ) -> PyResult<Table> {
     let columns = columns(columns_asked)?;
-    let csv = csv(header, delimiter, quote)?;
+    let csv = csv(py, (header, delimiter, quote))?;
     let table = pipeline::read_csv(patterns, csv, columns);
     let nulls: Vec<&str> = nulls.iter().map(String::as_str).collect();
     let with_nulls = |table: pipeline::Table| match &nulls[..] {
@@ -48,7 +47,7 @@ pub fn csv_names(
     delimiter: &str,
     quote: Option<&str>,
 ) -> PyResult<Vec<String>> {
-    let csv = csv(true, delimiter, quote)?;
+    let csv = csv(py, (true, delimiter, quote))?;
     let names = host().and_then(|host| pipeline::csv_names(&host, &patterns, csv));
     names.map_err(|error| raised(py, &error))
 }
@@ -99,12 +98,13 @@ fn made(py: Python<'_>, table: Result<pipeline::Table>) -> PyResult<Table> {
     table.map(Table::new).map_err(|error| raised(py, &error))
 }
 
-fn csv(header: bool, delimiter: &str, quote: Option<&str>) -> PyResult<Csv> {
+fn csv(py: Python<'_>, (header, delimiter, quote): (bool, &str, Option<&str>)) -> PyResult<Csv> {
     let byte = |what: &str, text: &str| match text.as_bytes() {
         [byte] => Ok(*byte),
-        _ => Err(PyValueError::new_err(format!(
-            "{what} is one byte, and {text:?} is not"
-        ))),
+        _ => Err(misused(
+            py,
+            format!("{what} is one byte, and {text:?} is not"),
+        )),
     };
     Ok(Csv {
         header,

@@ -18,7 +18,7 @@ use sortmill::io::sync::{Arc, Mutex, lock};
 use sortmill::pipeline::{self, Column, MakeRows, Owned, RowFile, Rows};
 
 use crate::errors::raised;
-use crate::function::{record_dict, value};
+use crate::function::{record_dict, typed};
 use crate::host;
 use crate::running::Running;
 use crate::table::{Table, columns};
@@ -42,7 +42,7 @@ pub fn from_iter(
     let source = Arc::new(Source {
         iterable,
         columns: columns.clone(),
-        raised: Raised::clone(&running.raised),
+        raised: Arc::clone(&running.raised),
         is_used: AtomicBool::new(false),
     });
     let make: MakeRows = Arc::new(move || Source::begin(&source));
@@ -55,7 +55,7 @@ pub fn from_iter(
 struct Source {
     iterable: Py<PyAny>,
     columns: Vec<Column>,
-    raised: Raised,
+    raised: Arc<Raised>,
     /// An iterator has been asked once.
     is_used: AtomicBool,
 }
@@ -82,10 +82,10 @@ impl Source {
         })
     }
 
-    /// Keeps the exception, if it is the first, and tells of it.
+    /// Keeps the exception, and tells of it.
     fn failed(&self, py: Python<'_>, error: PyErr) -> Error {
         let cause = error.to_string();
-        lock(&self.raised).get_or_insert_with(|| error.clone_ref(py));
+        self.raised.push(error.clone_ref(py));
         Error::new(ErrorKind::Function, DOING, cause)
     }
 }
@@ -175,16 +175,6 @@ fn row(columns: &[Column], item: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>> {
             "it is neither a dictionary nor a tuple",
         )),
     }
-}
-
-/// A value of a column's type, or an exception that names the column.
-fn typed(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
-    value(column, from).map_err(|error| {
-        let (name, kind) = (&column.name, column.type_name());
-        let told = PyTypeError::new_err(format!("column {name} is of type {kind}: {error}"));
-        told.set_cause(from.py(), Some(error));
-        told
-    })
 }
 
 /// The rows that a job wrote, some at a time.

@@ -16,7 +16,7 @@ use crate::work::Raised;
 /// What is shared between the functions of a table, and where they run.
 #[derive(Default)]
 pub struct Running {
-    pub raised: Raised,
+    pub raised: Arc<Raised>,
     pool: Mutex<Option<Arc<Pool>>>,
     tallies: Mutex<BTreeMap<usize, Tally>>,
     counts: Mutex<BTreeMap<String, i64>>,
@@ -87,12 +87,12 @@ impl Running {
 
     /// Whether something was raised, by a function or a signal: then nobody wants what functions make any more.
     pub fn has_raised(&self) -> bool {
-        lock(&self.raised).is_some()
+        self.raised.is_any()
     }
 
-    /// Keeps what a function raised, if it is the first.
+    /// Keeps what a function raised.
     pub fn raise(&self, raised: PyErr) {
-        lock(&self.raised).get_or_insert(raised);
+        self.raised.push(raised);
     }
 
     /// All of it, as data: `functions`, `counters`, `processes`.

@@ -53,8 +53,7 @@ impl Asked {
 /// Where a table calls functions of Python's.
 #[derive(Clone, Copy, Default)]
 pub struct Calls {
-    /// Those of records or batches, in front of the first verb that brings records together and behind it.
-    pub in_front: bool,
+    /// Those of records or batches, behind a verb that brings records together.
     pub behind: bool,
     /// Those of groups.
     pub of_groups: bool,
@@ -99,9 +98,8 @@ fn runs_threads(py: Python<'_>) -> bool {
 }
 
 impl Runs {
-    /// Where functions run if nobody says it: in processes, or in threads where these run at the same time. Behind a verb that
-    /// brings records together what comes is little, as a rule, and not worth processes. Only a process can be ended when it
-    /// takes too long or too much memory.
+    /// Where functions run if nobody says it: in processes, or in threads where these run at the same time. Only a process can be
+    /// ended when it takes too long or too much memory, or end without the user's own.
     fn place(&self, py: Python<'_>, asked: &Asked) -> Place {
         let threads = asked
             .threads
@@ -116,8 +114,7 @@ impl Runs {
             Some(0) => here,
             Some(count) => Place::Processes(count),
             None if is_free && !needs_process() => here,
-            None if self.calls.in_front || self.calls.of_groups => Place::Processes(threads),
-            None => here,
+            None => Place::Processes(threads),
         }
     }
 

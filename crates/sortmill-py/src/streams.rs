@@ -11,18 +11,18 @@ use std::sync::Arc;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sync::{Mutex, lock};
 use sortmill::pipeline::{
-    self, BATCH_BYTES, Column, Gathered, HandRows, MakeHandRows, Sink, Type, read_row,
+    self, BATCH_BYTES, Column, Gathered, HandRows, MakeHandRows, Sink, Type, read_row, rows_heading,
 };
 
 use crate::arrow::{self, batch_of, columns_of, gathered, stream, stream_capsule};
 use crate::batched::kinds_of;
-use crate::errors::raised;
+use crate::errors::{misused, raised};
 use crate::table::Table;
 
 /// Bytes in front of a record: the lengths of its key, of which there is none, and its values.
@@ -49,8 +49,12 @@ struct Source {
 /// The records of whatever has `__arrow_c_stream__`.
 #[pyfunction]
 pub fn from_arrow(from: Bound<'_, PyAny>) -> PyResult<Table> {
-    let (py, first) = (from.py(), stream(&from)?);
-    let columns = columns_of(&first.schema()).map_err(PyValueError::new_err)?;
+    let py = from.py();
+    let first = stream(&from).map_err(|error| match error.is_instance_of::<PyTypeError>(py) {
+        true => misused(py, error.value(py).to_string()),
+        false => error,
+    })?;
+    let columns = columns_of(&first.schema()).map_err(|cause| misused(py, cause))?;
     let source = Arc::new(Source {
         is_reader: from.hasattr("__next__")?,
         from: from.unbind(),
@@ -166,7 +170,7 @@ impl Rows {
             kinds: kinds_of(&self.columns),
             schema: Arc::new(arrow::schema(&self.columns)),
             columns: self.columns.clone(),
-            offset: 0,
+            offset: rows_heading(&self.columns).len() as u64,
             bytes: Vec::new(),
             batch: Gathered::new(&kinds_of(&self.columns)),
         };

@@ -134,7 +134,6 @@ impl Table {
     fn called(self) -> Self {
         let Calls { is_behind, .. } = self.calls;
         let calls = Calls {
-            in_front: self.calls.in_front || !is_behind,
             behind: self.calls.behind || is_behind,
             ..self.calls
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use sortmill::error::{Error, ErrorKind};
-use sortmill::io::sync::{Arc, Condvar, Mutex, lock, scope, spawn};
+use sortmill::io::sync::{Condvar, Mutex, lock, scope, spawn};
 use sortmill::queue::Stop;
 
 use crate::errors::raised;
@@ -12,29 +12,106 @@ use crate::errors::raised;
 /// So often signals are looked for.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// The first exception of a function of the user's, to be named as the cause of what is raised.
-pub type Raised = Arc<Mutex<Option<PyErr>>>;
+/// What functions of the user's raised.
+#[derive(Default)]
+pub struct Raised {
+    /// The first exceptions, one of which is named as the cause of what is raised.
+    exceptions: Mutex<Vec<PyErr>>,
+    /// Python's numbers of the threads that are in a function now.
+    calling: Mutex<Vec<u64>>,
+}
+
+/// So many exceptions are kept: whatever the engine reports was raised by one of its threads, and each raises one.
+const EXCEPTIONS_MAX: usize = 1024;
+
+impl Raised {
+    /// Keeps an exception.
+    pub fn push(&self, exception: PyErr) {
+        let mut exceptions = lock(&self.exceptions);
+        if exceptions.len() < EXCEPTIONS_MAX {
+            exceptions.push(exception);
+        }
+    }
+
+    /// Whether there was any: then nobody wants what functions make any more.
+    pub fn is_any(&self) -> bool {
+        !lock(&self.exceptions).is_empty()
+    }
+
+    fn clear(&self) {
+        lock(&self.exceptions).clear();
+    }
+
+    /// The exception that `error` tells of, or the first one.
+    fn cause_of(&self, py: Python<'_>, error: &Error) -> Option<PyErr> {
+        let mut exceptions = std::mem::take(&mut *lock(&self.exceptions));
+        let is_told = |exception: &PyErr| error.cause == words(py, exception);
+        let told = exceptions.iter().position(is_told);
+        (!exceptions.is_empty()).then(|| exceptions.swap_remove(told.unwrap_or(0)))
+    }
+
+    /// Does `call`, which a signal may end: it raises the exception that the signal made where it is.
+    pub fn calling<T>(&self, py: Python<'_>, call: impl FnOnce() -> T) -> T {
+        let number = || -> PyResult<u64> {
+            let number = py.import("threading")?.call_method0("get_ident")?;
+            number.extract()
+        };
+        let number = number().unwrap_or(0);
+        lock(&self.calling).push(number);
+        let done = call();
+        let mut calling = lock(&self.calling);
+        if let Some(at) = calling.iter().position(|&other| other == number) {
+            calling.swap_remove(at);
+        }
+        done
+    }
+
+    /// Raises `exception` in all functions at work: at their next step in Python, so one that waits in the system is waited for.
+    fn interrupt(&self, py: Python<'_>, exception: &PyErr) {
+        let calling = lock(&self.calling).clone();
+        let interrupt = || -> PyResult<()> {
+            let functions = py.import("sortmill._functions")?;
+            functions.call_method1("interrupt", (calling, exception.get_type(py)))?;
+            Ok(())
+        };
+        if let Err(error) = interrupt() {
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+/// An exception as an error tells of it.
+pub fn words(py: Python<'_>, exception: &PyErr) -> String {
+    match exception.value(py).str() {
+        Ok(text) => {
+            let name = exception.get_type(py).name();
+            let name = name.map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+            format!("{name}: {text}")
+        }
+        Err(_) => exception.to_string(),
+    }
+}
 
 /// Does `what` in a thread of its own. A signal that Python makes an exception of (Ctrl-C) ends it cleanly and is raised
 /// once it has ended.
 pub fn work<T: Send>(
     py: Python<'_>,
-    function_raised: &Raised,
+    functions: &Raised,
     what: impl FnOnce(&Stop) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    work_watched(py, function_raised, |_| Ok(()), what)
+    work_watched(py, functions, |_| Ok(()), what)
 }
 
 /// The same, and calls `look` many times a second meanwhile; an exception there ends it as a signal does.
 pub fn work_watched<T: Send>(
     py: Python<'_>,
-    function_raised: &Raised,
+    functions: &Raised,
     look: impl Fn(Python<'_>) -> PyResult<()> + Sync,
     what: impl FnOnce(&Stop) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let stop = Stop::new();
     let (has_ended, ended) = (Mutex::new(false), Condvar::new());
-    *lock(function_raised) = None;
+    functions.clear();
     let (done, signal) = py.detach(|| {
         scope(|threads| {
             let worker = spawn(threads, "job", || {
@@ -52,7 +129,8 @@ pub fn work_watched<T: Send>(
                         let looked = py.check_signals().and_then(|()| look(py));
                         let signal = looked.err()?;
                         // So that functions at work see that it ends.
-                        lock(function_raised).get_or_insert_with(|| signal.clone_ref(py));
+                        functions.push(signal.clone_ref(py));
+                        functions.interrupt(py, &signal);
                         Some(signal)
                     });
                 } else {
@@ -73,7 +151,7 @@ pub fn work_watched<T: Send>(
         return Err(signal);
     }
     done.map_err(|error| {
-        let Some(cause) = lock(function_raised).take() else {
+        let Some(cause) = functions.cause_of(py, &error) else {
             return raised(py, &error);
         };
         // A function that was told to stop because another one failed may be heard first.

@@ -34,7 +34,7 @@ pub fn pagerank(edges: &str, output: &str, folder: &Path, rounds: usize) -> Resu
     // A rank is a base, the same for all, and what was sent to the vertex: nothing yet.
     let rank = |sum: &str, base: f64| col(sum) * (0.85 / PARTS) + base;
     let (mut old, count) = (new.clone(), new.report.records().1 as f64);
-    let (mut before, mut base, mut moved, mut round) = (0.0, 1.0 / count, 1.0, 0);
+    let (mut before, mut base, mut moved, mut round) = (0.0, 1.0 / count, f64::min(1.0, count), 0);
     while round < rounds && moved > 1e-9 {
         let (now, then) = (rank("sum", base), rank("old", before));
         let share = (&now * PARTS / list_length("targets")).cast(Type::U64);

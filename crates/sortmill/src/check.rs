@@ -77,6 +77,8 @@ pub struct Check {
     pub chunk_bytes: Option<usize>,
     /// Where the check tells how far it is.
     pub progress: Option<Arc<Progress>>,
+    /// Ignore what is appended to an input after the start.
+    pub as_of_start: bool,
     /// End at the first record that is out of order: what is told of the records is then of those up to it, and of
     /// some behind it.
     pub first_only: bool,
@@ -99,6 +101,7 @@ impl Check {
             fingerprint_key: 0,
             chunk_bytes: None,
             progress: None,
+            as_of_start: false,
             first_only: false,
         }
     }
@@ -203,6 +206,7 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         fingerprint_key: job.fingerprint_key,
         checksum: !job.first_only,
         first_only: job.first_only,
+        as_of_start: job.as_of_start,
         // The way out that sorting offers is not one of this command's.
         told: &|error| Error {
             hint: None,
@@ -284,6 +288,8 @@ struct Walk<'a> {
     checksum: bool,
     /// Whether nothing matters behind the first record that is out of order.
     first_only: bool,
+    /// Whether inputs may grow meanwhile.
+    as_of_start: bool,
     /// Puts the reader's errors into the words of this reading.
     told: &'a (dyn Fn(Error) -> Error + Sync),
     /// Bytes of a long record's key that are compared, where records need not be whole.
@@ -364,7 +370,7 @@ impl Walk<'_> {
                 chunks: &work.chunks,
                 stop,
                 side_by_side: false,
-                as_of_start: false,
+                as_of_start: self.as_of_start,
                 skip_bad: 0,
                 header_lines: self.header_lines,
                 header: self.header,

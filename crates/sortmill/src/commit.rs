@@ -37,16 +37,27 @@ impl Target {
     /// contents to protect and is written in place.
     ///
     /// # Errors
-    /// The system's, and a usage error if `path` is a folder.
+    /// The system's, and a usage error if `path` is a folder, or named as one. What this user may not write is not
+    /// replaced either, though whoever may write to the folder could.
     pub fn find(os: &dyn Os, path: &Path) -> Result<Option<Self>> {
         let failed = |error: io::Error| Error::io("finding the output", path, &error);
         // First what it is: `/dev/stdout` may lead to a pipe, which has no name to be resolved.
         let kept = match os.meta_at(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if path.as_os_str().as_bytes().ends_with(b"/") {
+                    let cause = "its name ends as a folder's, and it is to be a file";
+                    return Err(Error::new(ErrorKind::Usage, "finding the output", cause).at(path));
+                }
+                None
+            }
             Err(error) => return Err(failed(error)),
             Ok(meta) => match meta.kind {
                 // Whoever replaces a program's bytes does not hand on its right to run as its owner.
-                Kind::Regular => Some((meta.mode & 0o777, meta.owner)),
+                Kind::Regular => {
+                    os.may_write(path)
+                        .map_err(|error| Error::io("opening the output", path, &error))?;
+                    Some((meta.mode & 0o777, meta.owner))
+                }
                 Kind::Stream => return Ok(None),
                 Kind::Directory => {
                     let cause = "it is a folder";
@@ -85,6 +96,7 @@ pub fn check_space(os: &dyn Os, path: &Path, bytes_needed: u64) -> Result<()> {
     );
     Err(Error::new(ErrorKind::Space, DOING, cause)
         .at(path)
+        .room(bytes_needed, Some(bytes_needed - bytes_free))
         .hint("Free some space, or choose a path on another file system."))
 }
 

@@ -49,7 +49,18 @@ pub struct Error {
     /// Why.
     pub cause: String,
     /// What to do about it.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
+    /// Of a disk that is full, what is known of how much is needed.
+    pub room: Option<Box<Room>>,
+}
+
+/// How much room there should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Room {
+    /// What is needed, as far as it can be foreseen.
+    pub needed_bytes: u64,
+    /// How much more would have to be free for that.
+    pub missing_bytes: Option<u64>,
 }
 
 impl Error {
@@ -62,6 +73,7 @@ impl Error {
             offset: None,
             cause: cause.into(),
             hint: None,
+            room: None,
         }
     }
 
@@ -106,7 +118,17 @@ impl Error {
     /// The same error with a way out of it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into_boxed_str());
+        self
+    }
+
+    /// The same error with how much room is needed, and how much of that is missing, if it is known and any is.
+    #[must_use]
+    pub fn room(mut self, needed_bytes: u64, missing_bytes: Option<u64>) -> Self {
+        self.room = Some(Box::new(Room {
+            needed_bytes,
+            missing_bytes: missing_bytes.filter(|&bytes| bytes > 0),
+        }));
         self
     }
 

@@ -8,6 +8,7 @@ mod ahead;
 mod chunk_buffers;
 mod codecs;
 mod entries;
+mod fit;
 mod foreseen;
 mod holding;
 mod keeping;
@@ -23,14 +24,13 @@ use crate::block::record_bytes_max;
 use crate::chunks::Extent;
 use crate::cluster::On;
 use crate::disk::Figures;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::job::Job;
 use crate::long::{HEAD_BYTES_MAX, WHOLE_COUNT};
 use crate::metrics::Stage;
 use crate::order::{Format, KV_HEADER_BYTES, Order};
 use crate::shuffle::Shuffle;
 use crate::space;
-use crate::text;
 use crate::yields::Yield;
 
 use chunk_buffers::ChunkBuffers;
@@ -328,30 +328,17 @@ impl Plan {
     /// Decides every number of `job` over `inputs` on `machine`.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for a key that does not suit the format, [`ErrorKind::Memory`] for less
-    /// memory than the smallest plan needs, with that number.
+    /// [`crate::error::ErrorKind::Usage`] for a key that does not suit the format, [`crate::error::ErrorKind::Memory`]
+    /// for less memory than the smallest plan needs, with that number.
     pub fn new(job: &Job, inputs: &Inputs, machine: &Machine) -> Result<Self> {
         let order = job.order()?;
         let available = machine.memory_bytes_available;
         let limit = wish::limit(job, &order, inputs, available);
-        let within = |limit| match job.merge {
+        let within = |job: &Job, limit| match job.merge {
             Some(_) => merging::within(limit, order.clone(), job, inputs, machine),
             None => Self::within(limit, order.clone(), job, inputs, machine),
         };
-        let mut plan = match within(limit) {
-            Some(plan) => plan,
-            None => {
-                let plan = |mib| Some((mib * MIB, within(mib * MIB)?));
-                // More memory may be shared by more workers, or in larger blocks, and then be too little: less is enough.
-                let below = (1..=(limit / MIB).min(1024)).rev().find_map(plan);
-                let mut above = (1..1024).chain((10..40).map(|power| 1 << power));
-                match below.or_else(|| above.find_map(plan)) {
-                    Some((bytes, plan)) if job.memory_is_wish || bytes <= limit => plan,
-                    Some((bytes, _)) => return Err(too_little(limit, bytes)),
-                    None => return Err(too_little(limit, (1 << 40) * MIB)),
-                }
-            }
-        };
+        let mut plan = fit::within(job, machine.cores, limit, within)?;
         if job.map_makes_pairs {
             plan.input_order = Some(job.input_order()?);
         }
@@ -783,17 +770,4 @@ fn sample_bytes(format: Format, record_bytes_mean: Option<f64>) -> usize {
         Format::Fixed(bytes) => (2 * bytes as usize).max(4096),
     };
     wished.next_multiple_of(sortmill_io::ALIGN_BYTES)
-}
-
-fn too_little(have: u64, need: u64) -> Error {
-    Error::new(
-        ErrorKind::Memory,
-        "planning the job",
-        format!(
-            "{} of memory is too little: this job needs at least {}",
-            text::bytes(have),
-            text::bytes(need)
-        ),
-    )
-    .hint("Give it more with --memory.")
 }

@@ -1,6 +1,7 @@
 //! What was done, as data (`docs/report.md` explains each field) and as a few lines for people.
 
 mod foreseen;
+mod grown;
 mod merged;
 mod packing;
 mod planned;
@@ -20,6 +21,7 @@ use crate::verdict::{self, Verdict};
 
 pub use foreseen::DryRun;
 use foreseen::foreseen_words;
+pub use grown::Grown;
 pub use merged::Merged;
 pub use planned::{plan_lines, temp_lines};
 pub use temp_packed::TempPacked;
@@ -76,6 +78,9 @@ pub struct Report {
     pub skipped_records: u64,
     /// The first hundred of them, with place and cause.
     pub skipped_first: Vec<String>,
+    /// Inputs that have grown since the job began, which sorted what there was then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grown: Vec<Grown>,
     /// Whether the output was read again before it got its name.
     pub verified: bool,
     /// The plan.
@@ -543,6 +548,9 @@ impl Report {
             for told in &self.skipped_first {
                 let _ = writeln!(out, "  {told}");
             }
+        }
+        for grown in &self.grown {
+            let _ = writeln!(out, "{}", grown.words());
         }
         if self.fingerprints.dropped.records > 0 {
             let _ = writeln!(out, "{}", yielded::dropped_words(self));

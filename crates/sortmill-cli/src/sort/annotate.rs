@@ -11,13 +11,15 @@ use std::io::{self, BufRead, BufReader, BufWriter, PipeReader, Write};
 use sortmill::line_keys::{Compare, LastResort, LineKey, LineOrder};
 use sortmill::order::fields;
 
+use crate::common::stdout;
+
 /// Annotates all lines that come through `lines`.
 ///
 /// # Errors
 /// The system's, of either side.
 pub fn annotate(lines: PipeReader, order: &LineOrder) -> io::Result<()> {
     let mut lines = BufReader::with_capacity(1 << 16, lines);
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(stdout()?);
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -36,6 +36,7 @@ pub fn look(job: &Job, how: CheckWord, os: &dyn Os, stop: &Stop) -> Result<ExitC
         decompress: job.decompress,
         header_lines: job.header_lines,
         threads,
+        as_of_start: job.as_of_start,
         first_only: true,
         ..Check::new(job.inputs.clone(), job.format)
     };

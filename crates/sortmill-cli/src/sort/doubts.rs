@@ -6,6 +6,7 @@ use sortmill::line_keys::LastResort;
 
 use super::keys::{Key, Keys, Options};
 use super::words::OldKey;
+use crate::common::noted;
 
 /// Everything that is doubtful, one line for each, after the one that says how text is compared.
 pub fn doubts(keys: &Keys, old_keys: &[OldKey]) -> String {
@@ -23,10 +24,7 @@ pub fn doubts(keys: &Keys, old_keys: &[OldKey]) -> String {
     }
     lines.extend(numbers(keys));
     lines.extend(without_effect(keys));
-    lines
-        .iter()
-        .map(|line| format!("sortmill: {line}\n"))
-        .collect()
+    lines.iter().map(|line| noted(line)).collect()
 }
 
 /// What counts for `key`.

@@ -111,6 +111,7 @@ fn nothing_asked() -> Sort {
         verify: false,
         no_verify: false,
         as_of_start: false,
+        unchanging: false,
         skip_bad: 0,
         header: 0,
         until: None,

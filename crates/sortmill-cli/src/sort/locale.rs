@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::common::say;
+use crate::common::note;
 
 /// Mentions a locale other than C once, on stderr.
 pub fn mention() {
@@ -13,8 +13,8 @@ pub fn mention() {
         .or_else(|| set("LANG"));
     if let Some(locale) = named.filter(|locale| !is_of_bytes(locale)) {
         let locale = locale.display();
-        say(&format!(
-            "sortmill: lines are ordered as by LC_ALL=C, not by the locale {locale}; --locale=C silences this\n"
+        note(&format!(
+            "lines are ordered as by LC_ALL=C, not by the locale {locale}; --locale=C silences this"
         ));
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::sort::space::Small;
 use crate::sort::{
     LITTLE_MEMORY, caught, finish, make_fifo, names_with, run_badly, run_on_pipe, run_well, signal,
-    sorted, spawn_on_pipe, stderr, text, until_spilled, words,
+    sorted, spawn_on_pipe, stderr, text, until_spilled, was_stopped_by, words,
 };
 use crate::{PROGRAM, Scratch};
 
@@ -437,12 +437,7 @@ fn stopped_and_killed() {
                 "-T {}temp -o {}other {}in000 {}in001",
             )));
         } else {
-            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-            assert!(
-                stderr(&output).contains("told to stop"),
-                "{}",
-                stderr(&output)
-            );
+            was_stopped_by(&output, signal_name);
         }
         assert_eq!(left(), 0, "{signal_name}");
     }

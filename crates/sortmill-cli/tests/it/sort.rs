@@ -26,6 +26,7 @@ mod users;
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -134,6 +135,33 @@ pub fn stderr(output: &Output) -> String {
 /// Sends a signal.
 pub fn signal(pid: u32, name: &str) {
     assert!(signal_if_there(pid, name), "kill -{name} {pid}");
+}
+
+/// A program said that it was told to stop, and ended by the signal that told it.
+#[track_caller]
+pub fn was_stopped_by(output: &Output, name: &str) {
+    let said = stderr(output);
+    assert_eq!(output.status.signal(), Some(signal_number(name)), "{said}");
+    assert!(said.contains("told to stop"), "{name}: {said}");
+}
+
+/// The number of a signal (signal(7)).
+pub fn signal_number(name: &str) -> i32 {
+    let numbers = [
+        ("HUP", 1),
+        ("INT", 2),
+        ("QUIT", 3),
+        ("PIPE", 13),
+        ("ALRM", 14),
+        ("TERM", 15),
+        ("XCPU", 24),
+        ("XFSZ", 25),
+        ("VTALRM", 26),
+        ("PROF", 27),
+        ("IO", 29),
+    ];
+    let found = numbers.iter().find(|(known, _)| *known == name);
+    found.unwrap().1
 }
 
 /// Sends a signal; `false` where there is no such process any more.

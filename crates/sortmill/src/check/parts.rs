@@ -98,6 +98,7 @@ pub fn check_parts(
             fingerprint_key: manifest.fingerprint_key,
             checksum: true,
             first_only: false,
+            as_of_start: false,
             told: &|error| Error {
                 hint: None,
                 ..error
@@ -208,6 +209,7 @@ pub fn verify_parts(
             fingerprint_key: shared.number,
             checksum: false,
             first_only: false,
+            as_of_start: false,
             told: &|error| told_of_output(error, target),
             head_bytes: verified_head_bytes(plan),
             header_lines: 0,

@@ -71,6 +71,7 @@ pub fn verify(
         fingerprint_key: shared.number,
         checksum: false,
         first_only: false,
+        as_of_start: false,
         told: &|error| told_of_output(error, name),
         head_bytes: verified_head_bytes(plan),
         // An input that ended within its heading left less of it.

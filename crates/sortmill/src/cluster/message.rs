@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Room};
 use crate::fingerprint::Fingerprint;
 use crate::order::KeyPart;
 use crate::plan::Plan;
@@ -193,7 +193,8 @@ pub struct Fault {
     path: Option<Vec<u8>>,
     offset: Option<u64>,
     cause: String,
-    hint: Option<String>,
+    hint: Option<Box<str>>,
+    room: Option<Box<Room>>,
 }
 
 impl Fault {
@@ -208,6 +209,7 @@ impl Fault {
             offset: error.offset,
             cause: error.cause.clone(),
             hint: error.hint.clone(),
+            room: error.room.clone(),
         }
     }
 
@@ -222,6 +224,7 @@ impl Fault {
             offset: self.offset,
             cause: self.cause.clone(),
             hint: self.hint.clone(),
+            room: self.room.clone(),
         }
     }
 }
@@ -301,7 +304,8 @@ mod tests {
         let fault = Error::new(ErrorKind::Space, "writing", "no room")
             .at(Path::new(std::ffi::OsStr::from_bytes(b"/data/\xff name")))
             .offset(u64::MAX)
-            .hint("Free some.");
+            .hint("Free some.")
+            .room(u64::MAX, Some(1));
         let sent = [
             ToNode::GoOn(Left::default()),
             ToNode::Write(Place {

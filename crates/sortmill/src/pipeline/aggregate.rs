@@ -85,15 +85,14 @@ pub fn mean(column: impl Into<String>) -> Aggregate {
     of(Kind::Mean, column)
 }
 
-/// The value that a column has in the first record, in the order of the input, or none where that has none. Not beside what puts
-/// a group in the order of a column.
+/// The value that a column has in the first record, in the order of the input, or none where that has none.
 pub fn first(column: impl Into<String>) -> Aggregate {
     of(Kind::First, column)
 }
 
 /// How many different values a column has, exactly, as a u64. As in keys, floats that are no numbers are one value, and so
-/// are 0 and -0. It puts each group in the order of its column, so there is one such column in an
-/// [`agg`](super::Groups::agg).
+/// are 0 and -0. It puts each group in the order of its column; where there are several such columns in an
+/// [`agg`](super::Groups::agg), or [`first`] beside one, each record is brought together once for each (`several.rs`).
 pub fn count_distinct(column: impl Into<String>) -> Aggregate {
     of(Kind::CountDistinct, column)
 }
@@ -105,8 +104,8 @@ pub fn approx_count_distinct(column: impl Into<String>) -> Aggregate {
 }
 
 /// The value that `fraction` (0 to 1) of a column's numbers lie below, exactly, as an f64; between two numbers, on the line from
-/// one to the other. It puts each group in the order of its column, as [`count_distinct`] does; there may be several of one
-/// column.
+/// one to the other. It puts each group in the order of its column, as [`count_distinct`] does; several of one column cost no
+/// more than one.
 pub fn quantile(column: impl Into<String>, fraction: f64) -> Aggregate {
     of(Kind::Quantile(fraction.to_bits()), column)
 }
@@ -208,6 +207,16 @@ impl Computed {
     pub fn ordered_by(&self) -> Option<usize> {
         let is_ordered = matches!(self.kind, Kind::CountDistinct | Kind::Quantile(_));
         is_ordered.then_some(self.at)
+    }
+
+    /// The column that it is of; none of how many records there are.
+    pub fn column(&self) -> Option<usize> {
+        (self.kind != Kind::Count).then_some(self.at)
+    }
+
+    /// The same of values that lie in another column.
+    pub fn moved_to(&self, at: usize) -> Self {
+        Self { at, ..*self }
     }
 
     /// Whether it must know how many values there are before they come.
@@ -492,7 +501,7 @@ impl Owned {
 }
 
 /// In the order of keys; of values of one type.
-fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
+pub(super) fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
     match (*one, *other) {
         (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
         (Value::I64(a), Value::I64(b)) | (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(&b),

@@ -46,6 +46,7 @@ mod read;
 mod reckon;
 mod rows;
 mod runner;
+mod several;
 mod shuffle;
 mod sketch;
 mod steps;
@@ -104,7 +105,7 @@ pub use patterns::{Matches, matches};
 pub use read::{
     Csv, csv_names, from_iter, from_rows, read_csv, read_fixed, read_jsonl, read_kv, read_text,
 };
-pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows};
+pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows, heading as rows_heading};
 pub use runner::{Kept, Runner};
 pub use time::{Moment, TIMESTAMPS};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
@@ -442,30 +443,26 @@ impl Groups {
     /// [`ErrorKind::Usage`] for a column that is not there, or no number where one is needed.
     pub fn agg(&self, aggregates: &[Aggregate]) -> Result<Table> {
         let (mut computed, mut columns) = (Vec::new(), self.columns());
-        let mut ordered = None;
+        let mut ordered = Vec::new();
         for aggregate in aggregates {
             let (one, column) = aggregate.find(&self.table.columns)?;
-            if let Some(at) = one.ordered_by()
-                && *ordered.get_or_insert(at) != at
-            {
-                let cause =
-                    "count_distinct and quantile are of one column: another group_by takes another";
-                return Err(wrong(cause.to_owned()));
-            }
+            ordered.extend(one.ordered_by().filter(|at| !ordered.contains(at)));
             computed.push(one);
             columns.push(column);
         }
-        if ordered.is_some() && computed.iter().any(Computed::follows_input) {
-            let cause = "first is in the order of the input, and count_distinct and quantile put a group in that of a column: \
-                         another group_by takes the one or the other";
-            return Err(wrong(cause.to_owned()));
-        }
-        let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
-        match (self.is_sorted, ordered) {
-            (false, _) => self.table.bring(self.name(), shuffle, columns),
-            (true, None) => self.table.bring(self.name(), shuffle.sorted(), columns),
-            (true, Some(_)) => {
-                let made = self.table.bring(self.name(), shuffle, columns)?;
+        let follows_input = computed.iter().any(Computed::follows_input);
+        let in_turns = ordered.len() + usize::from(follows_input && !ordered.is_empty()) > 1;
+        let is_ordered = !ordered.is_empty();
+        let shuffle = || Shuffle::group(&self.table.columns, &self.by, computed.clone());
+        match (self.is_sorted, is_ordered) {
+            (false, _) if in_turns => self.agg_in_turns(&computed, ordered, columns),
+            (false, _) => self.table.bring(self.name(), shuffle(), columns),
+            (true, false) => (self.table).bring(self.name(), shuffle().sorted(), columns),
+            (true, true) => {
+                let made = match in_turns {
+                    true => self.agg_in_turns(&computed, ordered, columns)?,
+                    false => self.table.bring(self.name(), shuffle(), columns)?,
+                };
                 let names = self.columns();
                 let order = names.iter().map(|column| Order {
                     column: &column.name,

@@ -13,7 +13,7 @@ use sortmill_io::{Access, File, Os};
 use super::aggregate::Owned;
 use super::column::{Column, Value, corrupt, row};
 use super::verbs::{Sink, check_values};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
 use crate::made::{Made, Make};
 use crate::order::{KV_HEADER_BYTES, kv_bytes};
@@ -73,6 +73,50 @@ pub(super) fn input(name: &str, columns: &[Column], make: &MakeHandRows) -> Inpu
     Input::Made(Made::new(name, fill))
 }
 
+/// The key of the pair that a file of rows begins with.
+const MAGIC: &[u8] = concat!("sortmill rows of ", env!("CARGO_PKG_VERSION")).as_bytes();
+
+/// What is in front of all records of a file: a pair whose value is the names and types of the columns, as JSON.
+#[must_use]
+pub fn heading(columns: &[Column]) -> Vec<u8> {
+    let told: Vec<(&str, String)> = columns
+        .iter()
+        .map(|column| (&*column.name, column.type_name()))
+        .collect();
+    let told = serde_json::to_vec(&told).expect("names are text");
+    let mut pair = Vec::new();
+    pair.extend_from_slice(&(MAGIC.len() as u32).to_le_bytes());
+    pair.extend_from_slice(&(told.len() as u32).to_le_bytes());
+    pair.extend_from_slice(MAGIC);
+    pair.extend_from_slice(&told);
+    pair
+}
+
+/// Why what a file was written with, as its heading tells it, cannot be read as `columns`. They may have other names, but not those
+/// of others.
+fn differs(told: &[(String, String)], columns: &[Column]) -> Option<String> {
+    let words = |names: &[(String, String)]| {
+        let words: Vec<String> = names
+            .iter()
+            .map(|(name, kind)| format!("{name} {kind}"))
+            .collect();
+        words.join(", ")
+    };
+    let asked: Vec<(String, String)> = columns
+        .iter()
+        .map(|column| (column.name.clone(), column.type_name()))
+        .collect();
+    let is_moved = |(at, (name, _)): (usize, &(String, String))| {
+        told[at].0 != *name && told.iter().any(|(other, _)| other == name)
+    };
+    let kinds = |of: &[(String, String)]| of.iter().map(|(_, kind)| kind.clone()).collect();
+    let (have, want): (Vec<String>, Vec<String>) = (kinds(told), kinds(&asked));
+    (have != want || asked.iter().enumerate().any(is_moved)).then(|| {
+        let (have, want) = (words(told), words(&asked));
+        format!("it was written with the columns {have}, and {want} are asked for")
+    })
+}
+
 /// Appends a record of `columns`.
 pub(super) fn write(columns: &[Column], values: &[Value<'_>], to: &mut Vec<u8>) {
     let from = to.len();
@@ -95,19 +139,41 @@ pub struct RowFile {
 }
 
 impl RowFile {
-    /// That at `path`, of a table of `columns`.
+    /// That at `path`, of a table of `columns`, which may be called otherwise now.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; [`ErrorKind::Usage`] for other columns than it was written with, [`ErrorKind::Input`] for a file that was not
+    /// written so, or by another version.
     pub fn open(os: &dyn Os, path: &Path, columns: &[Column]) -> Result<Self> {
         let file = os.open(path, Access::Cached);
-        Ok(Self {
+        let mut made = Self {
             file: file.map_err(|error| Error::io(DOING, path, &error))?,
             columns: columns.to_vec(),
             bytes: Vec::new(),
             at: 0,
             offset: 0,
-        })
+        };
+        let wrong = |kind: ErrorKind, cause: &str| Error::new(kind, DOING, cause).at(path);
+        let other = || {
+            let cause = "it holds no rows as this version writes them (write_rows)";
+            wrong(ErrorKind::Input, cause)
+        };
+        let length = made.load(os).map_err(|error| match error.kind {
+            ErrorKind::Corrupt => other(),
+            _ => error,
+        })?;
+        let length = length.ok_or_else(other)?;
+        let pair = &made.bytes[made.at..made.at + length];
+        let told = pair[KV_HEADER_BYTES..].strip_prefix(MAGIC);
+        let told = told.filter(|_| pair[..4] == (MAGIC.len() as u32).to_le_bytes());
+        let told: Vec<(String, String)> = told
+            .and_then(|told| serde_json::from_slice(told).ok())
+            .ok_or_else(other)?;
+        if let Some(cause) = differs(&told, columns) {
+            return Err(wrong(ErrorKind::Usage, &cause));
+        }
+        made.pass(length);
+        Ok(made)
     }
 
     /// Hands the next record to `see`, if there is one. Answers whether there was.

@@ -18,6 +18,7 @@ use super::lists::{Unpack, Unpacking};
 use super::observe::Observe;
 use super::patterns::Pattern;
 use super::reckon::Reckoned;
+use super::several::Spread;
 use super::time::TIMESTAMPS;
 use super::unpivot::Unpivot;
 use crate::batch::Pause;
@@ -208,6 +209,7 @@ pub(super) enum Step {
     Observe(Observe),
     Unpack(Unpack),
     Unpivot(Unpivot),
+    Spread(Spread),
 }
 
 /// Where the record in hand comes from and where what becomes of it goes.
@@ -431,6 +433,7 @@ fn go(
         },
         Step::With(with) => with.go(record, next),
         Step::Unpivot(unpivot) => unpivot.go(record, next),
+        Step::Spread(spread) => spread.go(record, next),
         Step::KeepIf(condition) => match condition.is_true(record)? {
             true => next(record),
             false => Ok(()),

@@ -13,7 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// How records are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// The values of a record with tabs between them, and a newline. Text is written as it is.
+    /// The values of a record with tabs between them, and a newline. Text is written as it is; a value with a newline, or of several
+    /// columns with a tab, is an error, because nobody could tell where it ends.
     Text,
     /// CSV (RFC 4180, but lines end in a newline), with the columns' names in the first line if `header`.
     Csv {
@@ -66,6 +67,9 @@ impl Form {
     #[must_use]
     pub fn heading(self, columns: &[Column]) -> Vec<u8> {
         let mut text = Vec::new();
+        if self == Self::Rows {
+            text = super::rows::heading(columns);
+        }
         if let Self::Csv { header: true } = self {
             for (number, column) in columns.iter().enumerate() {
                 if number > 0 {
@@ -105,6 +109,9 @@ impl Form {
                 Self::Text => {
                     if number > 0 {
                         to.push(b'\t');
+                    }
+                    if let Value::Bytes(bytes) = value {
+                        look_for_ends(bytes, is_single, &column.name)?;
                     }
                     write_plain(value, to);
                 }
@@ -170,6 +177,25 @@ impl Form {
             )),
         }
     }
+}
+
+/// Refuses a value of text that would be taken for several.
+fn look_for_ends(bytes: &[u8], is_single: bool, name: &str) -> Result<()> {
+    let found = match is_single {
+        true => memchr::memchr(b'\n', bytes),
+        false => memchr::memchr2(b'\n', b'\t', bytes),
+    };
+    let Some(at) = found else {
+        return Ok(());
+    };
+    let (what, ends) = match bytes[at] {
+        b'\n' => ("a newline", "records"),
+        _ => ("a tab", "values"),
+    };
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
+    let cause = format!("column {name} has {what} in {shown:?}, which ends {ends} in text");
+    let error = Error::new(ErrorKind::Input, "writing text", cause);
+    Err(error.hint("CSV and JSON lines hold such values."))
 }
 
 /// A record of a fixed size.
@@ -338,6 +364,28 @@ mod tests {
         let columns = [Column::new("a", Type::String)];
         let error = Form::JsonLines.write(&columns, &[text(b"\xff")], &mut Vec::new());
         assert_eq!(error.unwrap_err().kind, ErrorKind::Input);
+
+        let texts = [
+            Column::new("a", Type::String),
+            Column::new("b", Type::Binary),
+        ];
+        for (record, cause) in [
+            (
+                &[text(b"x"), text(b"c\nd")][..],
+                "column b has a newline in \"c\\nd\"",
+            ),
+            (
+                &[text(b"a\tb"), text(b"x")],
+                "column a has a tab in \"a\\tb\"",
+            ),
+            (&[text(b"a\tb\n")], "column a has a newline"),
+        ] {
+            let error = Form::Text.write(&texts, record, &mut Vec::new());
+            let error = error.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Input);
+            assert!(error.cause.starts_with(cause), "{error}");
+        }
+        check(Form::Text, &[text(b"a\tb")], "a\tb\n");
 
         let pair = [text(b"ab"), text(b"xyz")];
         check(Form::Kv, &pair, "\x02\0\0\0\x03\0\0\0abxyz");

@@ -26,7 +26,7 @@ use crate::job::Job;
 use crate::order::{Begun, Format};
 use crate::progress;
 use crate::queue::{Queue, Stop};
-use crate::report::Report;
+use crate::report::{Grown, Report};
 use crate::sample::Sample;
 use crate::stage::read::{Source, sample_records};
 use crate::table::Boundary;
@@ -138,6 +138,7 @@ pub fn sort(on: &On, job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
     let nodes = ran.nodes.into_iter().map(|(_, done)| done.report).collect();
     let mut report = report(os, &plan, &times, &sums, nodes);
     report.bytes.sample_read = sample_bytes;
+    report.grown = Grown::of(&sources, os);
     report.bytes.output_written += edge_bytes;
     Ok(report)
 }

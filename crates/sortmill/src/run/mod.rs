@@ -68,7 +68,7 @@ use crate::passing::Passing;
 use crate::plan::{Inputs, Plan};
 use crate::progress;
 use crate::queue::Stop;
-use crate::report::{Bytes, Fingerprints, PartSizes, Report, TempPacked};
+use crate::report::{Bytes, Fingerprints, Grown, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
 use crate::run::needed::Needed;
 use crate::run::proof::{check_expected, check_input, compare};
@@ -103,7 +103,7 @@ impl Prepared {
     /// [`ErrorKind::Space`] with the number that is missing.
     pub fn check_space(&self, os: &dyn Os) -> Result<()> {
         let checked = room::check_space(os, &self.plan, &self.temps, self.output.folder());
-        checked.map_err(|error| Needed::of(&self.plan).explain(error))
+        checked.map_err(|error| Needed::of(&self.plan).explain(error, os))
     }
 }
 
@@ -384,7 +384,7 @@ pub fn sort_prepared(job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
     match result {
         Err(error) => {
             stop.fail(error);
-            let error = needed.explain(stop.error());
+            let error = needed.explain(stop.error(), os);
             if let Some(trace) = &job.trace {
                 trace.fail(&error, os);
             }
@@ -460,7 +460,7 @@ fn sort_inner(
     expected::first_phase(job, os);
     let mut distributed_bytes = None;
     let way = way::go(&shared, &sources, target.as_ref(), &mut distributed_bytes);
-    needed.temp_bytes = needed.temp_bytes.max(temps.given_bytes());
+    needed.taken_bytes = temps.given_bytes();
     if let Some(bytes) = distributed_bytes {
         needed.output_bytes = plan.shared_bytes.unwrap_or(bytes);
     }
@@ -591,6 +591,7 @@ fn sort_inner(
             .iter()
             .map(ToString::to_string)
             .collect(),
+        grown: Grown::of(&sources, os),
         verified: plan.verify,
         plan,
         verdicts: judged.verdicts,

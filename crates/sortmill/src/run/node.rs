@@ -232,11 +232,12 @@ fn take_part(coordinator: &Coordinator<'_>, os: &dyn Os, stop: &Stop) -> Result<
     let worked = work(coordinator, &start, &shared, &sources, connections);
     worked.map_err(|error| {
         let needed = Needed {
-            temp_bytes: temps.given_bytes(),
+            temp_bytes: 0,
+            taken_bytes: temps.given_bytes(),
             output_bytes: plan.input_bytes.unwrap_or(0),
             is_unknown: false,
         };
-        needed.explain(error)
+        needed.explain(error, os)
     })
 }
 

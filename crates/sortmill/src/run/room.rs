@@ -237,10 +237,14 @@ fn check_together(temps: &[TempFolder], bytes: u64) -> Result<()> {
 }
 
 fn too_little(what: &str, bytes: u64, have: u64) -> Error {
-    let missing = text::bytes(bytes.saturating_sub(have));
-    let (need, have) = (text::bytes(bytes), text::bytes(have));
+    let missing_bytes = bytes.saturating_sub(have);
+    let (need, have, missing) = (
+        text::bytes(bytes),
+        text::bytes(have),
+        text::bytes(missing_bytes),
+    );
     let cause = format!("{what} {need}, and {have} are free: {missing} are missing");
-    Error::new(ErrorKind::Space, DOING, cause)
+    Error::new(ErrorKind::Space, DOING, cause).room(bytes, Some(missing_bytes))
 }
 
 impl Shared<'_> {

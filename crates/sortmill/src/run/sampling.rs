@@ -52,7 +52,10 @@ pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
     let bytes = read_places(shared, sources, &places, |number, bytes| {
         let (input, offset) = places[number];
         let chunk = first_chunks[input] + offset / chunk_bytes;
-        firsts[number] = first_key(shared, offset, bytes);
+        // What is mapped has keys of its own, and lies in the input in another form.
+        if shared.job.map.is_none() {
+            firsts[number] = first_key(shared, offset, bytes);
+        }
         add_to_sample(shared, &mut sample, chunk, offset, bytes);
     })?;
     Ok(Drawn {

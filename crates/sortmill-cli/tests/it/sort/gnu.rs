@@ -3,6 +3,7 @@
 //! whether anything is said on standard error, and the files that are there afterwards must be the same.
 
 mod annotated;
+mod closed;
 mod files;
 mod kernel;
 mod long;
@@ -13,11 +14,14 @@ mod programs;
 pub mod random;
 mod readers;
 mod refusals;
+mod signals;
 mod words;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+pub use readers::status;
 
 use super::{caught, run, stderr};
 use crate::{PROGRAM, Scratch};

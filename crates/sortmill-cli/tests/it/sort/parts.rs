@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{
     LITTLE, caught, finish, names_with, run, run_badly, run_on_pipe, run_well, signal, sort,
-    sorted, stderr, text, until, words,
+    sorted, stderr, text, until, was_stopped_by, words,
 };
 use crate::{PROGRAM, Scratch};
 
@@ -467,17 +467,13 @@ fn a_job_may_be_stopped_at_any_moment() {
         let out = joined(&scratch.path("out"));
         match output.status.code() {
             Some(0) => assert!(out == wanted),
-            Some(code) => {
+            _ if name == "INT" => {
                 stopped += 1;
-                assert_eq!(code, 2, "{}", stderr(&output));
-                assert!(
-                    stderr(&output).contains("told to stop"),
-                    "{}",
-                    stderr(&output)
-                );
+                was_stopped_by(&output, name);
                 assert_eq!(out, b"a\nb\n");
             }
-            None => {
+            _ => {
+                assert_eq!(output.status.code(), None);
                 killed += 1;
                 assert!(out == b"a\nb\n" || out == wanted);
                 // What it leaves goes with the next.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -184,7 +185,7 @@ fn the_line_is_gone_before_an_error_and_after_a_signal() {
         pipe,
         terminal,
     } = slow;
-    assert_eq!(finish(child).status.code(), Some(2));
+    assert_eq!(finish(child).status.signal(), Some(2));
     drop(pipe);
     let shown = screen(&terminal.end());
     assert!(shown[0].starts_with("sortmill: "), "{shown:#?}");

@@ -1,10 +1,10 @@
 //! An ordinary user with the usual 64 KiB of lockable memory.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use super::{LITTLE, caught, is_root, run_well, sorted, stderr, text};
+use super::{LITTLE, caught, is_root, run_badly, run_well, sorted, stderr, text};
 use crate::{PROGRAM, Scratch};
 
 /// A folder of user nobody's, with the program in it.
@@ -77,8 +77,39 @@ fn an_ordinary_user_sorts_more_than_memory() {
         assert!(std::fs::read(user.folder.path("out")).unwrap() == wanted);
         assert_eq!(user.folder.names(), ["in", "out", "sortmill"]);
     }
-    // Another's file may be replaced where the folder allows it; it is this user's then.
-    user.write("out", b"old");
-    run_well(user.sort("-o {}out {}in"));
-    assert!(std::fs::read(user.folder.path("out")).unwrap() == wanted);
+}
+
+/// Whoever may write to the folder could replace a file by another, but that is not what its mode says.
+#[test]
+fn an_output_that_may_not_be_written_is_not_replaced() {
+    let Some(user) = Ordinary::new("user-outputs") else {
+        return;
+    };
+    let with_mode = |name: &str, mode| {
+        user.write(name, b"old");
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(user.folder.path(name), mode).unwrap();
+    };
+    user.write("in", b"b\na\n");
+    // Another's file, and one of the user's own.
+    with_mode("others", 0o644);
+    with_mode("own", 0o444);
+    std::os::unix::fs::chown(user.folder.path("own"), Some(65534), Some(65534)).unwrap();
+    for name in ["others", "own"] {
+        // No input is needed to see it.
+        for flags in ["", "-q", "-m", "--memory 64MiB"] {
+            let line = format!("{flags} -o {{}}{name} {{}}in");
+            let said = run_badly(user.sort(&line), &["ermission denied", name]);
+            assert!(said.contains("opening the output"), "{said}");
+            assert_eq!(std::fs::read(user.folder.path(name)).unwrap(), b"old");
+        }
+    }
+    // One that may be written is replaced, and is this user's then; its mode stays.
+    with_mode("others", 0o666);
+    run_well(user.sort("-o {}others {}in"));
+    let others = user.folder.path("others");
+    assert_eq!(std::fs::read(&others).unwrap(), b"a\nb\n");
+    let meta = std::fs::metadata(&others).unwrap();
+    assert_eq!((meta.mode() & 0o777, meta.uid()), (0o666, 65534));
+    assert_eq!(user.folder.names(), ["in", "others", "own", "sortmill"]);
 }

@@ -119,6 +119,7 @@ pub fn report(
         },
         skipped_records: sums.read.skipped,
         skipped_first: skipped_first.collect(),
+        grown: Vec::new(),
         verified: plan.verify,
         plan: plan.clone(),
         // What a phase of several processes waited for, nobody has worked out yet.

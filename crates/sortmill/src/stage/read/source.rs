@@ -2,6 +2,7 @@
 
 use sortmill_io::codec::{HEADER_BYTES_MAX, Sniffed, is_lzma, sniff};
 use sortmill_io::os::{Access, Kind, Meta};
+use sortmill_io::process::pause;
 use sortmill_io::sync::Arc;
 use sortmill_io::{File, Os};
 
@@ -34,6 +35,11 @@ pub struct Source {
 const DIRECT_BYTES_MIN: u64 = 64 << 20;
 /// The same of inputs that are merged.
 const DIRECT_MERGED_BYTES_MIN: u64 = 1 << 20;
+
+/// Whoever appends has a file's time changed first and its length a moment later: so often that is waited for, so many
+/// nanoseconds at a time.
+const APPENDING_LOOKS: usize = 20;
+const APPENDING_PAUSE_NS: u32 = 1_000_000;
 
 impl Source {
     /// Opens an input, with direct I/O if it is a large file that the page cache does not hold. Its first bytes tell
@@ -180,7 +186,15 @@ impl Source {
         error.at(&self.file.path).offset(offset)
     }
 
-    /// Whether the file is still what it was when the job began.
+    /// How many bytes longer the file is than it was when the job began.
+    #[must_use]
+    pub fn grown_bytes(&self, os: &dyn Os) -> u64 {
+        let is_file = self.meta.kind == Kind::Regular;
+        let now = is_file.then(|| os.meta(&self.file).ok()).flatten();
+        now.map_or(0, |now| now.bytes.saturating_sub(self.meta.bytes))
+    }
+
+    /// Whether the file is still what it was when the job began, or has at most grown where `as_of_start` allows that.
     ///
     /// # Errors
     /// [`ErrorKind::Changed`] if not.
@@ -188,11 +202,23 @@ impl Source {
         if self.meta.kind != Kind::Regular {
             return Ok(());
         }
-        let now = os
-            .meta(&self.file)
-            .map_err(|error| Error::io(DOING, &self.file.path, &error))?;
-        let same = now.bytes == self.meta.bytes && now.changed_ns == self.meta.changed_ns;
-        if same || (as_of_start && now.bytes > self.meta.bytes) {
+        let look = || {
+            os.meta(&self.file)
+                .map_err(|error| Error::io(DOING, &self.file.path, &error))
+        };
+        let mut now = look()?;
+        let is_same =
+            |now: &Meta| now.bytes == self.meta.bytes && now.changed_ns == self.meta.changed_ns;
+        if as_of_start {
+            for _ in 0..APPENDING_LOOKS {
+                if now.bytes != self.meta.bytes || is_same(&now) {
+                    break;
+                }
+                pause(APPENDING_PAUSE_NS);
+                now = look()?;
+            }
+        }
+        if is_same(&now) || (as_of_start && now.bytes > self.meta.bytes) {
             return Ok(());
         }
         let cause = match now.bytes.cmp(&self.meta.bytes) {

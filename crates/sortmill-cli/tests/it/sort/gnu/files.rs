@@ -28,6 +28,10 @@ sort -o - words
 sort - -o out < words
 sort -u -o words words
 sort -z -o nul nul
+sort -o new/ words
+sort -o words/ words
+sort -o words/x words
+mkdir d; sort -o d/ words; status=$?; rmdir d; exit $status
 sort -o /dev/null words
 sort -o /dev/stdout words
 sort words > out

@@ -59,6 +59,9 @@ sort -m -u -o words words words
 sort -m -o out empty empty
 sort -m empty newlines -o newlines
 sort -m - words < numbers
+sort -m - - < words
+sort -m - sorted - < strict
+sort -mu -o out - - - < sorted
 sort -m < words
 sort -mc words
 sort -mC sorted

@@ -203,6 +203,34 @@ fn refusals_say_what_is_wrong() {
     }
 }
 
+/// Scripts look for it.
+#[test]
+fn words_begin_with_the_name_that_was_called() {
+    let both = Both::new("gnu-names", DATA);
+    for line in [
+        "sort missing",
+        "sort --nonsense words",
+        "sort -nd words",
+        "sort -k 0 words",
+        "sort -o /nowhere/out words",
+        "sort -S x words",
+        "sort --memory=x words",
+        "sort --no-decompress=x words",
+        "sort --io=x words",
+        "sort -c falling",
+        "sort --debug words",
+        "sort words >&-",
+        "sort words > /dev/full",
+        "LC_ALL=de_DE.UTF-8 sort words",
+    ] {
+        let said = super::stderr(&both.ours(line));
+        assert!(said.starts_with("sort: "), "{line}: {said}");
+        assert!(!said.contains("sortmill: "), "{line}: {said}");
+    }
+    let said = super::stderr(&both.ours(&format!("{} sort missing", crate::PROGRAM)));
+    assert!(said.starts_with("sortmill: "), "{said}");
+}
+
 /// The lines of a table, without empty ones.
 pub fn lines(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.is_empty())

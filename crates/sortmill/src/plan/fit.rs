@@ -1,0 +1,65 @@
+//! A plan that memory is enough for: with as many workers as there may be, or with fewer. If there is none, how much would do.
+
+use std::iter::{once, successors};
+
+use super::{MIB, Plan, node_count};
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::Job;
+use crate::text;
+
+/// What `within` plans of the job for `limit` bytes.
+///
+/// # Errors
+/// [`ErrorKind::Memory`] if that is less than any plan needs, with the least that is enough.
+pub fn within(
+    job: &Job,
+    cores: usize,
+    limit: u64,
+    within: impl Fn(&Job, u64) -> Option<Plan>,
+) -> Result<Plan> {
+    if let Some(plan) = within(job, limit) {
+        return Ok(plan);
+    }
+    let fewer = with_fewer_workers(job, cores);
+    let of_any = |limit| {
+        let mut jobs = once(job).chain(&fewer);
+        jobs.find_map(|job| within(job, limit))
+    };
+    if let Some(plan) = of_any(limit) {
+        return Ok(plan);
+    }
+    let plan = |mib| Some((mib * MIB, of_any(mib * MIB)?));
+    // More memory may be shared by more workers, or in larger blocks, and then be too little: less is enough.
+    let below = (1..=(limit / MIB).min(1024)).rev().find_map(plan);
+    let mut above = (1..1024).chain((10..40).map(|power| 1 << power));
+    match below.or_else(|| above.find_map(plan)) {
+        Some((bytes, plan)) if job.memory_is_wish || bytes <= limit => Ok(plan),
+        Some((bytes, _)) => Err(too_little(limit, bytes)),
+        None => Err(too_little(limit, (1 << 40) * MIB)),
+    }
+}
+
+/// The job with half as many workers, and half of these, down to one on each node.
+fn with_fewer_workers(job: &Job, cores: usize) -> Vec<Job> {
+    let nodes = node_count(job) as usize;
+    let halved = |&count: &usize| (count > nodes).then_some((count / 2).max(nodes));
+    let counts = successors(Some(job.threads.unwrap_or(cores)), halved).skip(1);
+    let with = |threads| Job {
+        threads: Some(threads),
+        ..job.clone()
+    };
+    counts.map(with).collect()
+}
+
+fn too_little(have: u64, need: u64) -> Error {
+    Error::new(
+        ErrorKind::Memory,
+        "planning the job",
+        format!(
+            "{} of memory is too little: this job needs at least {}",
+            text::bytes(have),
+            text::bytes(need)
+        ),
+    )
+    .hint("Give it more with --memory.")
+}

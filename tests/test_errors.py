@@ -1,0 +1,148 @@
+"""Errors as Python has them: what they tell, as words and as data, and in whose words."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sortmill as sm
+
+
+def raised(kind: type[sm.Error], ask: Callable[[], Any]) -> Any:
+    with pytest.raises(kind) as told:
+        ask()
+    return told.value
+
+
+def test_text_holds_no_tabs_and_newlines_in_values(tmp_path: Path) -> None:
+    # They were written as they are, and read back as other records.
+    def written(records: list[Any], columns: dict[str, Any]) -> str:
+        job = sm.Pipeline()
+        job.from_iter(records, columns).write_text(tmp_path / "out")
+        job.run(memory="128 MiB")
+        return (tmp_path / "out").read_text()
+
+    both = {"a": str, "b": str}
+    cause = raised(sm.InputError, lambda: written([("x", "y"), ("a\tb", "c\nd")], both)).cause
+    assert cause.startswith('column a has a tab in "a\\tb", which ends values in text')
+    error = raised(sm.InputError, lambda: written([("x", "c\nd")], both))
+    assert error.cause.startswith('column b has a newline in "c\\nd"') and "CSV and JSON lines" in error.hint
+    assert "column a has a newline" in raised(sm.InputError, lambda: written([b"b\n"], {"a": bytes})).cause
+    assert not (tmp_path / "out").exists()
+    # A line is one value, whatever tabs it has.
+    assert written(["a\tb", "c"], {"a": str}) == "a\tb\nc\n"
+    # The place in the file is told.
+    (tmp_path / "in.csv").write_text('a,b\n1,2\n3,"4\n5"\n')
+    job = sm.Pipeline()
+    job.read_csv(tmp_path / "in.csv").write_text(tmp_path / "out")
+    error = raised(sm.InputError, lambda: job.run(memory="128 MiB"))
+    assert (error.file, error.offset) == (str(tmp_path / "in.csv"), 8)
+    # Behind what brings records together, too.
+    job = sm.Pipeline()
+    job.read_csv(tmp_path / "in.csv").sort("a").write_text(tmp_path / "out")
+    assert "column b has a newline" in raised(sm.InputError, lambda: job.run(memory="128 MiB")).cause
+
+
+def test_kept_rows_are_pasted_as_what_they_were(tmp_path: Path) -> None:
+    # Other types were read as garbage, and a column too few left the next ones out.
+    job = sm.Pipeline()
+    table = job.from_iter([(n % 3, n) for n in range(30)], {"g": int, "n": int})
+    table.group_by("g").agg(n=sm.count(), most=sm.max("n"), least=sm.min("n")).write_rows(tmp_path / "kept")
+    job.run(memory="128 MiB")
+
+    def pasted(columns: dict[str, Any], name: str = "kept") -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = sm.Pipeline().paste((tmp_path / name, columns)).collect(memory="128 MiB")
+        return sorted(found, key=lambda record: list(record.values()))
+
+    wanted = [(0, 10, 27, 0), (1, 10, 28, 1), (2, 10, 29, 2)]
+    kinds = {"g": int, "n": "u64", "most": int, "least": int}
+    assert pasted(kinds) == [dict(zip(kinds, values)) for values in wanted]
+    others = {"h": int, "count": "u64", "x": int, "y": int}
+    assert pasted(others) == [dict(zip(others, values)) for values in wanted]
+    wrongs: list[dict[str, Any]] = [
+        {"g": int, "n": int, "most": int, "least": int},
+        {"g": int, "n": "u64", "most": float, "least": int},
+        {"g": int, "n": "u64", "most": int | None, "least": int},
+        {"g": int, "n": "u64", "most": int},
+        {**kinds, "more": int},
+        # The same types, and the names of others.
+        {"g": int, "n": "u64", "least": int, "most": int},
+    ]
+    for wrong in wrongs:
+        error = raised(sm.UsageError, lambda: pasted(wrong))
+        assert "it was written with the columns g i64, n u64, most i64, least i64, and" in error.cause
+        assert error.file == str(tmp_path / "kept")
+    (tmp_path / "other").write_text("x" * 5000)
+    assert "no rows as this version writes" in raised(sm.InputError, lambda: pasted({"g": int}, "other")).cause
+    (tmp_path / "empty").write_text("")
+    assert "no rows as this version writes" in raised(sm.InputError, lambda: pasted({"g": int}, "empty")).cause
+
+
+def test_missing_room_is_told_as_data(tmp_path: Path) -> None:
+    """Of a file with a hole, far larger than any disk here."""
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(10**13)
+    free = shutil.disk_usage(tmp_path).free
+    error = raised(sm.SpaceError, lambda: sm.sort(tmp_path / "large", tmp_path / "out", format="fixed:100", memory="64 MiB"))
+    assert error.needed_bytes >= 10**13
+    assert abs(error.needed_bytes - free - error.missing_bytes) < 10**11
+    assert "are missing" in error.cause and "--" not in str(error)
+
+
+def test_a_disk_that_fills_up(tmp_path: Path, draw: random.Random) -> None:
+    """On a file system of 30 MiB, where one can be made."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=30m", "none", small], stderr=subprocess.DEVNULL)
+    if mounted.returncode != 0:
+        pytest.skip("mounting needs more rights")
+    try:
+        with (tmp_path / "in").open("w") as file:
+            file.writelines(f"{draw.getrandbits(60)} {'x' * 80}\n" for _ in range(1_500_000))
+        job = sm.Pipeline()
+        job.read_text(tmp_path / "in").sort("line").write_text(tmp_path / "out")
+        error = raised(sm.SpaceError, lambda: job.run(memory="80 MiB", temp=small))
+        # It cannot have taken more than there was; it said so of all that the plan foresaw.
+        taken = [float(word) for word in str(error).replace(" MiB", "").split() if word.replace(".", "").isdigit()]
+        assert "Temporary files" in error.hint and "temp=" in error.hint and "--" not in error.hint
+        assert taken and error.missing_bytes is not None
+        assert error.needed_bytes - error.missing_bytes <= 30 << 20
+        assert min(taken) <= 30
+    finally:
+        subprocess.run(["umount", small], check=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_hints_name_what_python_has(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("".join(f"{number}\n" for number in range(100_000)))
+    (tmp_path / "bad.jsonl").write_text('{"a": 1}\nnonsense\n')
+    job = sm.Pipeline()
+    job.read_text(tmp_path / "in").sort("line").write_text(tmp_path / "out")
+    for run in [lambda: job.run(memory="1 MiB"), lambda: sm.sort(tmp_path / "in", tmp_path / "out", memory="1 MiB")]:
+        error = raised(sm.MemoryLimitError, run)
+        assert error.hint == "Give it more with memory=." and str(error).endswith("\n\nGive it more with memory=.")
+    # A pipeline has no option for bad records; `sort` has.
+    table = sm.Pipeline().read_jsonl(tmp_path / "bad.jsonl", {"a": int})
+    error = raised(sm.InputError, lambda: table.sort("a").collect(memory="128 MiB"))
+    assert "--" not in str(error) and "skip" not in str(error)
+    error = raised(sm.InputError, lambda: sm.sort(tmp_path / "bad.jsonl", tmp_path / "out", format="jsonl", by="a:num", memory="128 MiB"))
+    assert "--" not in str(error)
+    # Those that are cut off.
+    (tmp_path / "cut").write_bytes(b"x" * 250)
+    error = raised(sm.InputError, lambda: sm.sort(tmp_path / "cut", tmp_path / "out", format="fixed:100"))
+    assert error.hint == "To leave out bad records and count them, give skip_bad=N."
+    error = raised(sm.InputError, lambda: sm.Pipeline().read_fixed(tmp_path / "cut", 100).collect(memory="128 MiB"))
+    assert error.hint is None and "--" not in str(error) and not str(error).endswith("\n")
+    # A name that begins as a compressed file does.
+    (tmp_path / "seems.gz").write_bytes(b"\x1f\x8b\x08\x00" + b"x" * 100)
+    error = raised(sm.InputError, lambda: sm.sort(tmp_path / "seems.gz", tmp_path / "out"))
+    assert "no_decompress=True" in error.hint and "--" not in str(error)
+    error = raised(sm.InputError, lambda: sm.Pipeline().read_text(tmp_path / "seems.gz").collect(memory="128 MiB"))
+    assert error.hint is None or "--" not in error.hint
+    assert "nonsense=" in raised(sm.UsageError, lambda: sm.sort(tmp_path / "in", tmp_path / "out", nonsense=True)).cause
