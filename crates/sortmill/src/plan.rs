@@ -14,6 +14,7 @@ mod holding;
 mod keeping;
 mod merging;
 mod temp_packing;
+mod wish;
 
 use serde::{Deserialize, Serialize};
 use sortmill_io::align_up;
@@ -332,10 +333,7 @@ impl Plan {
     pub fn new(job: &Job, inputs: &Inputs, machine: &Machine) -> Result<Self> {
         let order = job.order()?;
         let available = machine.memory_bytes_available;
-        let mut limit = job.memory_bytes.unwrap_or(available / 2);
-        if job.memory_is_wish {
-            limit = limit.min(available);
-        }
+        let limit = wish::limit(job, &order, inputs, available);
         let within = |job: &Job, limit| match job.merge {
             Some(_) => merging::within(limit, order.clone(), job, inputs, machine),
             None => Self::within(limit, order.clone(), job, inputs, machine),
@@ -661,7 +659,8 @@ impl Sorting {
             true => (reading.mapped_bytes_max / 2).saturating_sub(KV_HEADER_BYTES),
             false => usize::MAX,
         };
-        let record_bytes_longest = (share as usize).min(mapped).max(in_chunk);
+        let wished = wish::record_bytes(job, inputs, takes_parts);
+        let record_bytes_longest = (share as usize).min(mapped).max(in_chunk).max(wished);
         let longs = match job.format {
             _ if takes_parts => 0,
             Format::Fixed(bytes) if bytes as usize <= reading.headroom_bytes => 0,

@@ -329,8 +329,11 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(!stale(day(100)) && !stale(day(130)) && stale(day(130) + 1));
-        // A clock that was set back makes nothing stale.
-        assert!(!stale(0));
+        // A clock that is set right jumps by less than a day; one that is wrong by more tells nothing.
+        assert!(!stale(day(99)));
+        let later = Some(Known::Later("1970-04-11".into()));
+        assert_eq!(kept.known(&file_system, day(99) - 1), later);
+        assert_eq!(kept.known(&file_system, 0), later);
         let at = |file_system: FileSystem| kept.known(&file_system, day(101));
         let other = Some(Known::OtherDevice("1970-04-11".into()));
         let changed = FileSystem {

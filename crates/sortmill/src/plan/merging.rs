@@ -11,9 +11,10 @@
 
 use serde::{Deserialize, Serialize};
 use sortmill_io::os::Machine;
-use sortmill_io::{ALIGN_BYTES, align_up};
+use sortmill_io::{ALIGN_BYTES, align_down, align_up};
 
 use super::codecs::own_bytes;
+use super::wish::{self, RECORD_BYTES};
 use super::{Budget, ChunkBuffers, Decoders, Doubt, Encoders, Inputs, Plan, in_flight_bytes};
 use crate::chunks::Extent;
 use crate::disk::Figures;
@@ -268,14 +269,38 @@ impl Rows {
             extra: 0,
             in_flight: in_flight_bytes(job),
         };
-        rows.fit(job, left).or_else(|| {
+        let fitting = rows.fit(job, left).or_else(|| {
             // Where memory is that short, streams are rather merged than decompressed.
             let unpacking = rows.unpacking.as_mut()?;
             // Two at least go at once, and together have what the output's takes when it is read again.
             let own = own_bytes(job).div_ceil(2);
             unpacking.memory_bytes = inputs.packed.memory_bytes.max(own);
             rows.fit(job, left)
+        })?;
+        let is_free = job.tuning.chunk_bytes.is_none() && !matches!(job.format, Format::Fixed(_));
+        Some(match is_free {
+            true => fitting.with_room(inputs, left),
+            false => fitting,
         })
+    }
+
+    /// The same with more room for long records in front of each read, where there may be such, and memory that nothing
+    /// else wants.
+    fn with_room(self, inputs: &Inputs, left: u64) -> Self {
+        let most = align_up(wish::longest(inputs).min(RECORD_BYTES));
+        if self.fan_in < self.count() || most <= self.headroom {
+            return self;
+        }
+        let ahead = self.files.max(2 * self.extra);
+        let buffers = self.files + ahead + STREAM_BUFFERS as u64 * self.alone();
+        let reads = buffers * (self.buffer() - self.headroom);
+        let codecs = self.decoders().map_or(0, |decoders| decoders.bytes());
+        let rooms = buffers + self.count() + WHOLE_COUNT as u64;
+        let room = align_down(left.saturating_sub(reads.saturating_add(codecs)) / rooms);
+        Self {
+            headroom: room.min(most).max(self.headroom),
+            ..self
+        }
     }
 
     /// The same with the largest reads that leave memory for many rows at once.
@@ -654,6 +679,21 @@ mod tests {
         assert!(passes >= 3);
         assert_eq!(bytes, None);
         assert_eq!(steps(&[Some(1); 7], 7), (Vec::new(), 1, Some(0)));
+    }
+
+    /// Room in front of reads is taken of memory that nothing else wants, and no more of it than inputs are long.
+    #[test]
+    fn long_records_have_room_where_there_is_memory() {
+        let room = |limit: u64, files: &[u64]| {
+            let extents = files.iter().map(|&bytes| Extent::File(bytes)).collect();
+            plan(Format::Lines, limit, extents)
+                .unwrap()
+                .record_bytes_max
+        };
+        assert_eq!(room(1 << 30, &[20_000_000; 3]), 16 << 20);
+        assert_eq!(room(1 << 30, &[9_000_000; 3]), 9_003_008);
+        assert_eq!(room(1 << 30, &[90_000_000; 100]), 1 << 20);
+        assert_eq!(room(1 << 30, &[1000; 3]), 1 << 20);
     }
 
     #[test]

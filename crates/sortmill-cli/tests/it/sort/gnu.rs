@@ -6,6 +6,7 @@ mod annotated;
 mod closed;
 mod files;
 mod kernel;
+mod long;
 mod merged;
 mod orders;
 mod pipelines;

