@@ -33,7 +33,12 @@ pub extern "C" fn look() {
         let is_open = unsafe { libc::fcntl(number, libc::F_GETFD) } != -1;
         if !is_open {
             // SAFETY: the path is a constant that ends in NUL. The place that it takes belongs to nobody.
-            unsafe { libc::open(path.as_ptr(), mode) };
+            let opened = unsafe { libc::open(path.as_ptr(), mode) };
+            if opened == -1 && mode == libc::O_RDONLY {
+                // There is no such device. This cannot be written to, either.
+                // SAFETY: as above.
+                unsafe { libc::open(c"/dev/null".as_ptr(), mode) };
+            }
         }
     }
     IGNORES_PIPE.store(crate::signals::is_ignored(libc::SIGPIPE), Ordering::Relaxed);

@@ -67,6 +67,7 @@ pub fn filter(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Filtered, Refused> {
     let deadline = limit.map(|limit| Instant::now() + limit);
+    crate::signals::hear_of_children();
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])

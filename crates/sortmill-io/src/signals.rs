@@ -97,6 +97,18 @@ pub fn end_by(signal: c_int) {
     unsafe { libc::raise(signal) };
 }
 
+/// Has the system keep how the processes ended that this one starts: of a caller that ignores SIGCHLD it would not, and GNU sort
+/// does the same.
+pub(crate) fn hear_of_children() {
+    if is_ignored(libc::SIGCHLD) {
+        // SAFETY: a sigaction of zeros is a valid one: what the system does by itself, no flags, an empty mask.
+        unsafe {
+            let action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+            libc::sigaction(libc::SIGCHLD, &action, ptr::null_mut());
+        }
+    }
+}
+
 /// Whether the caller, or this process, has `signal` ignored.
 pub(crate) fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -141,8 +153,14 @@ extern "C" fn arrived(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
                 let _ = rustix::io::write(told, &[1]);
             }
         }
-        Err(_) if now_ns.saturating_sub(FIRST_NS.load(Ordering::SeqCst)) > ONE_NS => end_by(signal),
-        Err(_) => {}
+        Err(_) => {
+            // Of one that came this moment the time is not there yet. And the kernel tells again and again of limits.
+            let first_ns = FIRST_NS.load(Ordering::SeqCst);
+            let is_another = first_ns != 0 && now_ns.saturating_sub(first_ns) > ONE_NS;
+            if is_another && !matches!(signal, libc::SIGXCPU | libc::SIGXFSZ) {
+                end_by(signal);
+            }
+        }
     }
 }
 

@@ -73,7 +73,7 @@ fn others(sort: &Sort) -> Vec<(&'static str, Place)> {
     if reads_stdin {
         others.push(("standard input", Place::of_open(io::stdin().as_fd())));
     }
-    if sort.output.is_empty() {
+    if sort.output.is_empty() && sort.parts.is_none() && sort.until.is_none() {
         others.push(("standard output", Place::of_open(io::stdout().as_fd())));
     }
     others

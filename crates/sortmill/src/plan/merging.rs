@@ -269,7 +269,11 @@ impl Rows {
             extra: 0,
             in_flight: in_flight_bytes(job),
         };
-        let fitting = rows.fit(job, left).or_else(|| {
+        // What a wish was raised by is for long records alone, where that does.
+        let wished = job.memory_bytes.filter(|_| job.memory_is_wish);
+        let within = wished.and_then(|wished| rows.fit(job, left.min(wished)));
+        let within = within.filter(|fitting| fitting.fan_in >= fitting.count());
+        let fitting = within.or_else(|| rows.fit(job, left)).or_else(|| {
             // Where memory is that short, streams are rather merged than decompressed.
             let unpacking = rows.unpacking.as_mut()?;
             // Two at least go at once, and together have what the output's takes when it is read again.

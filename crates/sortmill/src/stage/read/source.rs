@@ -114,6 +114,10 @@ impl Source {
         let large = meta.kind == Kind::Regular && meta.bytes >= direct_bytes_min;
         if large && os.cached_share(&file, meta.bytes) < 0.5 {
             file = os.open(path, Access::Direct).map_err(wrong)?;
+            if os.meta(&file).map_err(wrong)?.identity != meta.identity {
+                let cause = "another file has taken its place";
+                return Err(Error::new(ErrorKind::Changed, DOING, cause).at(path));
+            }
         }
         Ok(Self {
             file: Arc::new(file),

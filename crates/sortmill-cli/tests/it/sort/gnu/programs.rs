@@ -52,6 +52,10 @@ fn programs_are_run_as_gnu_sort_runs_them() {
             "{MAKE} trap '' PIPE; sort {FLAGS} --compress-program={program} {line}"
         ));
     }
+    // Of a caller that ignores how its children end, the system would not tell this one how its own did.
+    both.agree(&format!(
+        "{MAKE} env --ignore-signal=CHLD sort {FLAGS} --compress-program=./ok -o out in"
+    ));
 }
 
 /// A folder with the input, programs, and `./sort`.
