@@ -76,7 +76,7 @@ enum Bench {
 /// cannot be read ends the process with words and code, and so do `--help` and `--version`.
 pub fn run(words: Vec<OsString>) -> ExitCode {
     if let Some(sort) = sort::asked(words.iter().cloned()) {
-        return ended(sort.run());
+        return sort.run().unwrap_or_else(|error| failed(&error));
     }
     let words = r#gen::arranged(words, &Arguments::command());
     let arguments = Arguments::try_parse_from(words).unwrap_or_else(|told| common::end_with(&told));
@@ -97,13 +97,12 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Man(man) => man.run(Arguments::command()),
         Command::Node(node) => node.run(),
     };
-    ended(result)
+    result.unwrap_or_else(|error| failed(&error))
 }
 
-/// What a command ends with: of one that failed nothing is left, and a signal that came too late to end one is what whoever
-/// runs several in a row waits for.
-fn ended(result: Result<ExitCode, Error>) -> ExitCode {
-    let code = result.unwrap_or_else(|error| common::tell(&error));
+/// What a command that failed ends with: nothing of it is left, whatever ended it.
+fn failed(error: &Error) -> ExitCode {
+    let code = common::tell(error);
     signals::end_by_what_came();
     code
 }

@@ -190,12 +190,12 @@ fn lines_too_long_are_counted_once() {
     fs::write(scratch.path("in"), &input).unwrap();
     check(
         &scratch,
-        "-S 300MiB --threads 1 --skip-bad 4",
+        "--memory 300MiB --threads 1 --skip-bad 4",
         "{}in",
         &sorted(&good),
     );
     for count in COUNTS {
-        let line = format!("-S 300MiB --threads 1 --on local:{count} -o {{}}out {{}}in");
+        let line = format!("--memory 300MiB --threads 1 --on local:{count} -o {{}}out {{}}in");
         let line = format!("--skip-bad 3 {line}");
         run_badly(
             sort(words(&scratch, &line)),

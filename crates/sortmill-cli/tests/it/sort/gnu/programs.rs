@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::{caught, finish, names_with, run, signal, sorted, stderr, text, until};
 use super::Both;
+use crate::sort::was_stopped_by;
 use crate::{PROGRAM, Scratch};
 
 /// More than the memory that `FLAGS` allow, on either side.
@@ -194,7 +195,9 @@ fn a_program_that_hangs_ends_with_the_job() {
     });
     signal(child.id(), "TERM");
     let output = finish(child);
-    refused(&scratch, &output, "told to stop");
+    was_stopped_by(&output, "TERM");
+    assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"old\n");
+    assert_eq!(names_with(&scratch.path, "sortmill-").len(), 0);
     for pid in pids.lines() {
         until("its end", || {
             (!std::path::Path::new(&format!("/proc/{pid}/cmdline")).exists()).then_some(())
