@@ -194,8 +194,6 @@ def test_distinct_counts_and_sessions(tmp_path: Path, draw: random.Random) -> No
         times = len({time for time, _ in group})
         # Six standard errors, and of few values two that share a register.
         assert abs(int(about) - times) <= 0.1 * times + 2.5
-    with pytest.raises(sm.UsageError, match="count_distinct and quantile are of one column"):
-        groups.agg(a=sm.count_distinct("page"), b=sm.count_distinct("time"))
 
     job = sm.Pipeline()
     numbered = table(job, tmp_path / "in").group_by("user").sessions("time", 100)
