@@ -57,12 +57,16 @@ def test_ctrl_c_ends_a_function(tmp_path: Path, processes: int) -> None:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
-    makes: list[Make] = [lambda table: table, lambda table: table.distinct()]
+    makes: list[Make] = [
+        lambda table: table.map(never_ends, {"line": str}),
+        lambda table: table.distinct().map(never_ends, {"line": str}),
+        lambda table: table.group_by("line").apply(lambda key, records: [never_ends({})], columns={"line": str}),
+    ]
     for make in makes:
         begun.unlink(missing_ok=True)
         threading.Thread(target=interrupts).start()
         job = sm.Pipeline()
-        make(job.read_text(tmp_path / "in.txt")).map(never_ends, {"line": str}).write_text(tmp_path / "out")
+        make(job.read_text(tmp_path / "in.txt")).write_text(tmp_path / "out")
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             job.run(memory="128 MiB", threads=2, processes=processes)

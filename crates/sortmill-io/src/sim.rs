@@ -35,6 +35,8 @@ pub enum FaultKind {
     Flip,
     /// A write says that it succeeded and writes nothing. Other operations are spared.
     Lie,
+    /// Another file, with its second half in front of it, takes its name just before.
+    Replaced,
 }
 
 /// The operation that a fault struck.
@@ -267,6 +269,13 @@ impl Sim {
             (FaultKind::Flip, Some(_)) => {
                 strike(&mut state);
                 Ok(Verdict::Flip)
+            }
+            (FaultKind::Replaced, _) => {
+                strike(&mut state);
+                drop(state);
+                let bytes = self.get(path).unwrap_or_default();
+                self.put(path, &[&bytes[bytes.len() / 2..], &bytes].concat());
+                Ok(Verdict::Work)
             }
             (FaultKind::Lie, Some(OpKind::Write)) => {
                 strike(&mut state);

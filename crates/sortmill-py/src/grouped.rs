@@ -15,7 +15,7 @@ use sortmill::error::Result;
 use sortmill::pipeline::{Column, Event, MakeStreamFn, Sink};
 
 use crate::batched::Definition;
-use crate::groups::{GROUP_END, IsOver, RECORD, Stream, Turned};
+use crate::groups::{GROUP_END, RECORD, Stream, Turned};
 use crate::pool::{ATTEMPTS, Bond, Broken, Pool, died, failure};
 use crate::running::Running;
 use crate::wire::{Ask, Request, no_batch};
@@ -75,12 +75,8 @@ impl Gathering {
     fn new(definition: &Arc<Definition>, number: usize, running: &Arc<Running>) -> Self {
         let (to, full_bytes) = match running.pool() {
             None => {
-                let watched = Arc::clone(running);
-                let is_over: IsOver = Arc::new(move || watched.has_raised());
-                (
-                    To::Here(Stream::start(definition, &is_over)),
-                    HANDOVER_BYTES,
-                )
+                let stream = Stream::start(definition, &running.raised);
+                (To::Here(stream), HANDOVER_BYTES)
             }
             Some(pool) => {
                 let pooled = Pooled::new(definition, number, (running, &pool));

@@ -26,6 +26,7 @@ use crate::batched::{Definition, Failure};
 use crate::errors::raised;
 use crate::function::{answered, record, record_dict};
 use crate::wire::counted;
+use crate::work::Raised;
 
 /// The function gives its turn away when it has made so many bytes.
 const MADE_BYTES: usize = 64 << 10;
@@ -39,9 +40,6 @@ const ENDED: &str = "the job has ended";
 
 /// What comes of calls of a function.
 type Called<T> = std::result::Result<T, Failure>;
-
-/// Whether what a function makes is not wanted any more.
-pub type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -112,13 +110,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Its thread waits for the first records.
-    pub fn start(definition: &Arc<Definition>, is_over: &IsOver) -> Self {
+    /// Its thread waits for the first records. Once something was `raised` what it makes is not wanted any more.
+    pub fn start(definition: &Arc<Definition>, raised: &Arc<Raised>) -> Self {
         let link = Arc::new(Link::default());
         let calls = Calls {
             link: Arc::clone(&link),
             definition: Arc::clone(definition),
-            is_over: Arc::clone(is_over),
+            raised: Arc::clone(raised),
         };
         Self {
             link,
@@ -168,14 +166,14 @@ impl Drop for Stream {
 struct Calls {
     link: Arc<Link>,
     definition: Arc<Definition>,
-    is_over: IsOver,
+    raised: Arc<Raised>,
 }
 
 /// What the function has in hand.
 struct Hand {
     link: Arc<Link>,
     definition: Arc<Definition>,
-    is_over: IsOver,
+    raised: Arc<Raised>,
     records: Vec<u8>,
     at: usize,
     is_last: bool,
@@ -209,14 +207,14 @@ impl Calls {
         let mut end = TellsEnd(&self.link, Some(Failure::plain(0, unfinished)));
         // The first records come before the interpreter is needed.
         self.link.after(Turn::Gather, |_| ());
-        end.1 = Python::attach(|py| self.all(py)).err();
+        end.1 = Python::attach(|py| self.raised.calling(py, || self.all(py))).err();
     }
 
     fn all(&self, py: Python<'_>) -> Called<()> {
         let hand = Arc::new(Mutex::new(Hand {
             link: Arc::clone(&self.link),
             definition: Arc::clone(&self.definition),
-            is_over: Arc::clone(&self.is_over),
+            raised: Arc::clone(&self.raised),
             records: Vec::new(),
             at: 0,
             is_last: false,
@@ -341,7 +339,7 @@ impl Hand {
     /// The mark that comes next. `None` behind the last group.
     fn mark(&mut self, py: Python<'_>) -> PyResult<Option<u8>> {
         // A signal has come, or another function has failed: however much lies here, nobody wants it any more.
-        if (self.is_over)() {
+        if self.raised.is_any() {
             return Err(PyRuntimeError::new_err(ENDED));
         }
         while self.at == self.records.len() {

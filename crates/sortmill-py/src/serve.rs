@@ -21,7 +21,7 @@ use sortmill::pipeline::{Gathered, Laid, Laying};
 use crate::arrow;
 use crate::batched::{Caller, Definition, Failure, Kind};
 use crate::columns::{Held, batch_in};
-use crate::groups::{IsOver, Stream};
+use crate::groups::Stream;
 use crate::table::columns;
 use crate::wire::{Answer, Ask, PIECE_BYTES, Request, counted};
 
@@ -185,10 +185,9 @@ impl Served {
         };
         let streaming = self.streams.entry(request.instance);
         let streaming = streaming.or_insert_with(|| {
-            // Nobody waits for the end of this process when its job ends.
-            let is_over: IsOver = Arc::new(|| false);
+            // Nobody waits for the end of this process when its job ends: nothing is ever raised there.
             Streaming {
-                stream: Stream::start(definition, &is_over),
+                stream: Stream::start(definition, &Arc::default()),
                 is_last: false,
                 said: Vec::new(),
             }

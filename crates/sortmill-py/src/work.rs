@@ -58,12 +58,8 @@ impl Raised {
         };
         let number = number().unwrap_or(0);
         lock(&self.calling).push(number);
-        let done = call();
-        let mut calling = lock(&self.calling);
-        if let Some(at) = calling.iter().position(|&other| other == number) {
-            calling.swap_remove(at);
-        }
-        done
+        let _called = Called(self, number);
+        call()
     }
 
     /// Raises `exception` in all functions at work: at their next step in Python, so one that waits in the system is waited for.
@@ -76,6 +72,18 @@ impl Raised {
         };
         if let Err(error) = interrupt() {
             error.write_unraisable(py, None);
+        }
+    }
+}
+
+/// A call; when it is over, however it ends, nobody is interrupted for it.
+struct Called<'r>(&'r Raised, u64);
+
+impl Drop for Called<'_> {
+    fn drop(&mut self) {
+        let mut calling = lock(&self.0.calling);
+        if let Some(at) = calling.iter().position(|&other| other == self.1) {
+            calling.swap_remove(at);
         }
     }
 }

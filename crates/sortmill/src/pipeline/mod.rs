@@ -451,27 +451,27 @@ impl Groups {
             columns.push(column);
         }
         let follows_input = computed.iter().any(Computed::follows_input);
-        let in_turns = ordered.len() + usize::from(follows_input && !ordered.is_empty()) > 1;
         let is_ordered = !ordered.is_empty();
-        let shuffle = || Shuffle::group(&self.table.columns, &self.by, computed.clone());
-        match (self.is_sorted, is_ordered) {
-            (false, _) if in_turns => self.agg_in_turns(&computed, ordered, columns),
-            (false, _) => self.table.bring(self.name(), shuffle(), columns),
-            (true, false) => (self.table).bring(self.name(), shuffle().sorted(), columns),
-            (true, true) => {
-                let made = match in_turns {
-                    true => self.agg_in_turns(&computed, ordered, columns)?,
-                    false => self.table.bring(self.name(), shuffle(), columns)?,
-                };
-                let names = self.columns();
-                let order = names.iter().map(|column| Order {
-                    column: &column.name,
-                    descending: false,
-                    nulls_last: true,
-                });
-                made.sort_by(&order.collect::<Vec<_>>())
-            }
+        let made = if ordered.len() > 1 || is_ordered && follows_input {
+            self.agg_in_turns(&computed, ordered, columns)?
+        } else {
+            let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
+            let shuffle = match self.is_sorted && !is_ordered {
+                true => shuffle.sorted(),
+                false => shuffle,
+            };
+            self.table.bring(self.name(), shuffle, columns)?
+        };
+        if !(self.is_sorted && is_ordered) {
+            return Ok(made);
         }
+        let names = self.columns();
+        let order = names.iter().map(|column| Order {
+            column: &column.name,
+            descending: false,
+            nulls_last: true,
+        });
+        made.sort_by(&order.collect::<Vec<_>>())
     }
 
     /// A record for each group: its first one, to which `function` has added all others one after the other, in the order

@@ -82,6 +82,12 @@ impl Spread {
     }
 }
 
+/// Which of `columns` this one is.
+fn place(columns: &[usize], column: usize) -> usize {
+    let found = columns.iter().position(|&other| other == column);
+    found.expect("it is one of them")
+}
+
 /// `name`, or one like it that no column has.
 fn free_name(name: &str, columns: &[Column]) -> String {
     let mut name = name.to_owned();
@@ -100,44 +106,29 @@ impl Groups {
         made: Vec<Column>,
     ) -> Result<Table> {
         let table = &self.table.columns;
-        let mut spread = Spread {
-            along: self.by.clone(),
-            plain: Vec::new(),
-            ordered,
-        };
-        // Where each finds its column then, and in which turn.
-        let mut places = Vec::new();
-        for one in aggregates {
-            let place = |of: &[usize], at: usize| of.iter().position(|&other| other == at);
-            places.push(match (one.ordered_by(), one.column()) {
-                (Some(at), _) => 1 + place(&spread.ordered, at).expect("it was gathered"),
-                (None, Some(at)) if place(&spread.plain, at).is_none() => {
-                    spread.plain.push(at);
-                    0
-                }
-                (None, _) => 0,
-            });
-        }
-        // Those that tell how many values will come.
-        for &at in &spread.ordered {
-            if !spread.plain.contains(&at) {
-                spread.plain.push(at);
+        // What those of turn 0 are of, and what tells how many values will come.
+        let mut plain = Vec::new();
+        let of_input = aggregates.iter().filter(|one| one.ordered_by().is_none());
+        for at in of_input.filter_map(Computed::column).chain(ordered.clone()) {
+            if !plain.contains(&at) {
+                plain.push(at);
             }
         }
-        let plain_at = |spread: &Spread, at: usize| {
-            let found = spread.plain.iter().position(|&other| other == at);
-            spread.along.len() + found.expect("it was put there")
+        let spread = Spread {
+            along: self.by.clone(),
+            plain,
+            ordered,
         };
-        let turned = |(one, &turn): (&Computed, &usize)| {
-            let at = match (turn, one.column()) {
-                (0, Some(at)) => plain_at(&spread, at),
-                (0, None) => 0,
-                (turn, _) => spread.value_at(turn - 1),
-            };
-            (turn, one.moved_to(at))
+        let plain_at = |at| spread.along.len() + place(&spread.plain, at);
+        let turned = |one: &Computed| match one.ordered_by() {
+            Some(at) => {
+                let number = place(&spread.ordered, at);
+                (1 + number, one.moved_to(spread.value_at(number)))
+            }
+            None => (0, one.moved_to(one.column().map_or(0, plain_at))),
         };
-        let turned: Vec<_> = aggregates.iter().zip(&places).map(turned).collect();
-        let counted = spread.ordered.iter().map(|&at| plain_at(&spread, at));
+        let turned: Vec<_> = aggregates.iter().map(turned).collect();
+        let counted = spread.ordered.iter().map(|&at| plain_at(at));
         let plan = Arc::new(Plan {
             aggregates: turned,
             counted: counted.collect(),

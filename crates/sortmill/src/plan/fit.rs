@@ -21,14 +21,13 @@ pub fn within(
         return Ok(plan);
     }
     let fewer = with_fewer_workers(job, cores);
-    let of_any = |limit| {
-        let mut jobs = once(job).chain(&fewer);
-        jobs.find_map(|job| within(job, limit))
-    };
-    if let Some(plan) = of_any(limit) {
+    if let Some(plan) = fewer.iter().find_map(|job| within(job, limit)) {
         return Ok(plan);
     }
-    let plan = |mib| Some((mib * MIB, of_any(mib * MIB)?));
+    let plan = |mib| {
+        let mut jobs = once(job).chain(&fewer);
+        Some((mib * MIB, jobs.find_map(|job| within(job, mib * MIB))?))
+    };
     // More memory may be shared by more workers, or in larger blocks, and then be too little: less is enough.
     let below = (1..=(limit / MIB).min(1024)).rev().find_map(plan);
     let mut above = (1..1024).chain((10..40).map(|power| 1 << power));

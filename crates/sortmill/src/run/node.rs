@@ -26,7 +26,7 @@ use crate::plan::Plan;
 use crate::progress::{self, Progress, Snapshot};
 use crate::queue::{Promise, Stop};
 use crate::report::{Bytes, NodeReport, Phase, TempPacked};
-use crate::stage::read::{Left, ReadTotals, Share, Source};
+use crate::stage::read::{Left, ReadTotals, Share, Source, replaced};
 use crate::stage::write::{Seams, Target};
 use crate::temp::clean_up;
 use crate::temps::Temps;
@@ -401,9 +401,7 @@ fn open_inputs(os: &dyn Os, start: &Start) -> Result<Vec<Source>> {
     let paths: Vec<Input> = paths.map(|input| Input::Path(input.path.clone())).collect();
     let same = |(input, mut source): (&message::InputFile, Source)| {
         if source.meta.identity != input.identity {
-            let cause = "another file has this name than at the start";
-            let error = Error::new(ErrorKind::Changed, "opening the input", cause);
-            return Err(error.at(&input.path));
+            return Err(replaced(&input.path));
         }
         source.meta.bytes = input.bytes;
         source.meta.changed_ns = input.changed_ns;

@@ -43,6 +43,25 @@ mod tamper;
 #[cfg(not(feature = "shuttle"))]
 mod tidy;
 
+use sortmill::columns::{Column, Columns, Compare, Form, Header, Name, Nulls};
+
+/// CSV with a header, by the column of this name.
+fn csv_by(name: &str, compare: Compare, reversed: bool) -> Columns {
+    Columns {
+        form: Form::Separated {
+            delimiter: b',',
+            quote: Some(b'"'),
+            header: Header::First,
+        },
+        by: vec![Column {
+            name: Name::Named(name.into()),
+            compare,
+            reversed,
+        }],
+        nulls: Nulls::First,
+    }
+}
+
 /// A folder of one test on a real disk, empty at first and gone at the end.
 #[cfg(not(feature = "shuttle"))]
 struct Scratch {

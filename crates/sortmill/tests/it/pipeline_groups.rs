@@ -369,6 +369,21 @@ fn different_values_are_counted() {
             );
         }
     }
+    // Of two columns, each of which wants an order of its own.
+    let two = [
+        count_distinct("page").named("pages"),
+        count_distinct("time").named("times"),
+    ];
+    let found = clicks.written(&groups.agg(&two).unwrap(), BARE);
+    assert_eq!(found.lines().count(), clicks.groups().len());
+    for line in found.lines() {
+        let values: Vec<&str> = line.split(',').collect();
+        let group = &clicks.groups()[values[0]];
+        let pages: BTreeSet<&str> = group.iter().map(|(_, page)| *page).collect();
+        let times: BTreeSet<i64> = group.iter().map(|(time, _)| *time).collect();
+        let wanted = [pages.len(), times.len()].map(|count| count.to_string());
+        assert_eq!(values[1..], wanted);
+    }
 }
 
 /// All records come out, in an order that seed and epoch decide and nothing else, before and behind other verbs.

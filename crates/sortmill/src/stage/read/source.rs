@@ -115,8 +115,7 @@ impl Source {
         if large && os.cached_share(&file, meta.bytes) < 0.5 {
             file = os.open(path, Access::Direct).map_err(wrong)?;
             if os.meta(&file).map_err(wrong)?.identity != meta.identity {
-                let cause = "another file has taken its place";
-                return Err(Error::new(ErrorKind::Changed, DOING, cause).at(path));
+                return Err(replaced(path));
             }
         }
         Ok(Self {
@@ -239,6 +238,13 @@ impl Source {
             error
         })
     }
+}
+
+/// That another file has an input's name by now.
+#[must_use]
+pub fn replaced(path: &std::path::Path) -> Error {
+    let cause = "another file has this name than at the start";
+    Error::new(ErrorKind::Changed, "opening the input", cause).at(path)
 }
 
 /// Such files have no magic number, so their names must tell, too.

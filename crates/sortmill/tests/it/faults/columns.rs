@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use sortmill::columns::{Column, Columns, Compare, Form, Header, Name, Nulls};
+use sortmill::columns::Compare;
 use sortmill::error::ErrorKind;
 use sortmill::io::sim::FaultKind;
 
 use super::{Case, judge, random, seed, sweep};
+use crate::csv_by;
 
 /// Records of two lines each, the second within quotes, of which a number decides; `column` is the one that is asked for.
 fn case(bytes: usize, column: &str) -> Case {
@@ -29,19 +30,7 @@ fn case(bytes: usize, column: &str) -> Case {
     case.input = Arc::new(text(&records));
     records.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
     case.expected = Arc::new(text(&records));
-    let columns = Columns {
-        form: Form::Separated {
-            delimiter: b',',
-            quote: Some(b'"'),
-            header: Header::First,
-        },
-        by: vec![Column {
-            name: Name::Named(column.into()),
-            compare: Compare::Number,
-            reversed: true,
-        }],
-        nulls: Nulls::First,
-    };
+    let columns = csv_by(column, Compare::Number, true);
     case.format = columns.format();
     case.columns = Some(columns);
     case

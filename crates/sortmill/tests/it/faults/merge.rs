@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sortmill::columns::{Column, Columns, Compare, Form, Header, Name, Nulls};
+use sortmill::columns::{Columns, Compare};
 use sortmill::error::ErrorKind;
 use sortmill::io::codec::{Codec, Encoder};
 use sortmill::io::sim::{Fault, FaultKind, Sim};
@@ -14,6 +14,7 @@ use sortmill::run;
 
 use super::packed::unpacked;
 use super::{OLD, Outcome, harmless, leftovers, random, seed, sorted, under_schedule};
+use crate::csv_by;
 
 /// Sorted inputs and what they are to become.
 #[derive(Clone)]
@@ -66,19 +67,7 @@ impl Case {
                 .collect::<String>()
                 .into_bytes()
         };
-        let columns = Columns {
-            form: Form::Separated {
-                delimiter: b',',
-                quote: Some(b'"'),
-                header: Header::First,
-            },
-            by: vec![Column {
-                name: Name::Named("te\nxt".into()),
-                compare: Compare::Text,
-                reversed: false,
-            }],
-            nulls: Nulls::First,
-        };
+        let columns = csv_by("te\nxt", Compare::Text, false);
         Self {
             inputs: Arc::new(self.inputs.iter().map(records).collect()),
             expected: Arc::new(records(&self.expected)),

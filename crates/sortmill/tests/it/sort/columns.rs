@@ -22,6 +22,7 @@ use sortmill::run;
 use super::inputs::{Random, seed};
 use super::{Case, MACHINES, Machine, SMALL, compare, report};
 
+use crate::csv_by;
 use model::Bad;
 
 /// What is drawn of a value.
@@ -462,6 +463,15 @@ fn assert_told(error: &Error, bad: &Bad, input: usize, what: &str) {
     );
 }
 
+/// Where the header of `input` ends, which is one line; 0 if it has none, `None` if it has no end.
+fn header_end(columns: &Columns, input: &[u8]) -> Option<usize> {
+    if !columns.has_header() {
+        return Some(0);
+    }
+    let end = input.iter().position(|&byte| byte == b'\n')?;
+    Some(end + 1)
+}
+
 /// A few bytes of good inputs altered, anywhere: where the model finds something wrong, so does the engine, at the same
 /// byte, whatever chunks the threads come upon first; and where it does not, the output is right.
 #[test]
@@ -478,14 +488,7 @@ fn the_first_thing_that_is_wrong_is_told() {
         let (columns, numbers) = any_columns(&mut random, count);
         let bytes = random.below(9000);
         let mut input = table(&mut random, &columns, count, &numbers, bytes, drawn);
-        let has_header = columns.has_header();
-        let from = match has_header {
-            true => input
-                .iter()
-                .position(|&byte| byte == b'\n')
-                .map_or(input.len(), |at| at + 1),
-            false => 0,
-        };
+        let from = header_end(&columns, &input).unwrap_or(input.len());
         let Form::Separated {
             delimiter, quote, ..
         } = columns.form
@@ -721,19 +724,7 @@ fn parts_are_checked_by_the_columns_of_their_manifest() {
 
 #[test]
 fn what_does_not_go_with_columns_is_refused() {
-    let columns = Columns {
-        form: Form::Separated {
-            delimiter: b',',
-            quote: Some(b'"'),
-            header: Header::First,
-        },
-        by: vec![Column {
-            name: Name::Named("a".into()),
-            compare: Compare::Value,
-            reversed: false,
-        }],
-        nulls: Nulls::First,
-    };
+    let columns = csv_by("a", Compare::Value, false);
     let refused = |alter: &dyn Fn(&mut Job)| {
         let sim = Sim::new(1);
         sim.put("/in", b"a,b\n1,2\n");

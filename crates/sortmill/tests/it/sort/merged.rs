@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sortmill::error::ErrorKind;
 use sortmill::io::codec::Codec;
-use sortmill::io::sim::Sim;
+use sortmill::io::sim::{Fault, FaultKind, Sim};
 use sortmill::job::{Boundaries, Disorder, Input, Job, Output, each};
 use sortmill::order::{Format, KeyPart, Number};
 use sortmill::queue::Stop;
@@ -515,5 +515,52 @@ fn what_does_not_go_with_merging_is_refused() {
         assert_eq!(error.kind, ErrorKind::Usage);
         assert!(error.to_string().contains(wanted), "{error}");
         assert!(sim.get(Path::new("/out")).is_none());
+    }
+}
+
+/// Another, longer file takes an input's name before any operation on it: what comes out is the one or the other, or
+/// nothing. It was a part of the other, taken for an input that has grown.
+#[test]
+fn an_input_that_is_replaced_is_not_cut() {
+    let line = |number: u32| format!("{number:07}\n");
+    let one: Vec<u8> = (0..300_000).map(line).collect::<String>().into_bytes();
+    let other = [&one[one.len() / 2..], &one].concat();
+    let (mut refused, mut taken) = (0, 0);
+    for at in 0.. {
+        let sim = Sim::new(at);
+        sim.put("/in", &one);
+        sim.set_fault(Some(Fault {
+            at,
+            for_good: false,
+            kind: FaultKind::Replaced,
+        }));
+        let input = vec![Input::Path("/in".into())];
+        let mut job = Job::new(input, Output::Path("/out".into()), Format::Lines);
+        job.merge = Some(Disorder::Kept);
+        job.as_of_start = true;
+        job.memory_bytes = Some(64 << 20);
+        let result = run::sort(&job, &sim, &Stop::new());
+        let Some(struck) = sim.struck() else {
+            println!("refused {refused}, taken {taken} of {at}");
+            assert!(refused > 0 && taken > 0);
+            return;
+        };
+        match result {
+            _ if struck.path != Path::new("/in") => {}
+            Ok(_) => {
+                let out = sim.get("/out").unwrap();
+                assert!(
+                    out == one || out == other,
+                    "{struck:?}: {} bytes",
+                    out.len()
+                );
+                taken += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Changed, "{struck:?}: {error}");
+                assert_eq!(error.path.as_deref(), Some(Path::new("/in")));
+                refused += 1;
+            }
+        }
     }
 }

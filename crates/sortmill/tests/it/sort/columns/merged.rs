@@ -14,7 +14,7 @@ use sortmill::run;
 use super::super::inputs::{Random, seed};
 use super::model::{self, Bad};
 use super::{Case, Drawn, MACHINES, SMALL, any_columns, assert_told, case, check_job, compare};
-use super::{json_line, table};
+use super::{header_end, json_line, table};
 
 /// `input` with its records in order, the last one perhaps without its newline.
 fn in_order(random: &mut Random, columns: &Columns, input: Vec<u8>) -> Vec<u8> {
@@ -175,13 +175,7 @@ fn what_is_wrong_with_one_of_several_inputs_is_told() {
         let mut inputs: Vec<Vec<u8>> = (0..input_count).map(|_| input_of(&mut random)).collect();
         let altered = random.below(input_count);
         let input = &mut inputs[altered];
-        let header_end = match columns.has_header() {
-            true => input
-                .iter()
-                .position(|&byte| byte == b'\n')
-                .map(|at| at + 1),
-            false => Some(0),
-        };
+        let header_end = header_end(&columns, input);
         // Near the end, so that no quote makes a record that is too long.
         let from = header_end.unwrap_or(input.len());
         let from = from.max(input.len().saturating_sub(3000));
