@@ -604,6 +604,22 @@ class Table:
         """Writes a JSON object for each record."""
         self._write(path, "jsonl", how_of(files, compression, level, mode))
 
+    def write_arrow(
+        self,
+        path: Path,
+        *,
+        files: int | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
+        mode: Mode = "overwrite",
+    ) -> None:
+        """Writes a stream of Arrow batches (the IPC streaming format, `.arrows`), as `pyarrow.ipc.open_stream`,
+        `polars.read_ipc_stream` and `datasets.Dataset.from_file` read it. A value of text that is not UTF-8 is an `InputError`.
+
+        A batch has about 256 KiB, or what is left of a partition. Timestamps are `timestamp[us, tz=UTC]`.
+        """
+        self._write(path, "arrow", how_of(files, compression, level, mode))
+
     def write_fixed(
         self,
         path: Path,

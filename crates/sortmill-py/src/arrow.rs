@@ -24,11 +24,10 @@ use arrow_array::types::{
     UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, Float64Array, GenericByteArray,
-    GenericByteViewArray, Int64Array, RecordBatch, RecordBatchReader, StringArray, StructArray,
-    TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, GenericByteArray, GenericByteViewArray, RecordBatch,
+    RecordBatchReader, StructArray,
 };
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -39,9 +38,6 @@ use sortmill::pipeline::{Column, Gather, Gathered, Present, TIMESTAMPS, Type};
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
-
-/// What Arrow calls the zone that all timestamps are in.
-const UTC: &str = "UTC";
 
 /// A value takes at most so many bytes together with all others of its column.
 pub const COLUMN_BYTES_MAX: usize = 1 << 30;
@@ -131,105 +127,6 @@ fn one_batch(from: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         return Err(PyTypeError::new_err(text));
     }
     Ok(RecordBatch::from(StructArray::from(data)))
-}
-
-/// What records of these columns are in Arrow.
-pub fn schema(columns: &[Column]) -> Schema {
-    let field = |column: &Column| {
-        let kind = match column.kind {
-            Type::Binary => DataType::Binary,
-            Type::String => DataType::Utf8,
-            Type::I64 => DataType::Int64,
-            Type::U64 => DataType::UInt64,
-            Type::F64 => DataType::Float64,
-            Type::Bool => DataType::Boolean,
-            Type::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
-        };
-        // Where there are no nulls a schema that says so is another one to most libraries.
-        Field::new(&column.name, kind, true)
-    };
-    Schema::new(columns.iter().map(field).collect::<Vec<_>>())
-}
-
-/// The records as Arrow has them; or the number of one that has text that is none, and what is wrong.
-pub fn batch_of(
-    columns: &[Column],
-    schema: &Arc<Schema>,
-    from: Gathered,
-) -> Result<RecordBatch, (usize, String)> {
-    let nulls: Vec<Option<NullBuffer>> = from.present().iter().map(nulls_of).collect();
-    let arrays = columns.iter().zip(from.into_columns()).zip(nulls);
-    let arrays: Result<Vec<ArrayRef>, _> = arrays
-        .map(|((column, values), nulls)| array_of(column, values, nulls))
-        .collect();
-    let batch = RecordBatch::try_new(Arc::clone(schema), arrays?);
-    Ok(batch.expect("columns are as their schema says"))
-}
-
-fn nulls_of(present: &Present) -> Option<NullBuffer> {
-    let bits = |present: &Vec<u8>| present.iter().map(|&is| is != 0).collect::<Vec<_>>();
-    present
-        .as_ref()
-        .map(|present| NullBuffer::from(bits(present)))
-}
-
-fn array_of(
-    column: &Column,
-    values: Gather,
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, (usize, String)> {
-    Ok(match (column.kind, values) {
-        (kind, Gather::Bytes { ends, bytes }) => {
-            let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
-            let bytes = Buffer::from_vec(bytes);
-            if kind != Type::String {
-                return Ok(Arc::new(BinaryArray::new(ends, bytes, nulls)));
-            }
-            text_of(column, (ends, bytes), nulls)?
-        }
-        (Type::I64, Gather::Words(words)) => {
-            let whole: Vec<i64> = words.iter().map(|&word| word as i64).collect();
-            Arc::new(Int64Array::new(whole.into(), nulls))
-        }
-        (Type::F64, Gather::Words(words)) => {
-            let floats: Vec<f64> = words.iter().map(|&word| f64::from_bits(word)).collect();
-            Arc::new(Float64Array::new(floats.into(), nulls))
-        }
-        (Type::Timestamp, Gather::Words(words)) => {
-            let micros: Vec<i64> = words.iter().map(|&word| word as i64).collect();
-            times_of(micros.into(), nulls)
-        }
-        (_, Gather::Words(words)) => Arc::new(UInt64Array::new(words.into(), nulls)),
-        (_, Gather::Bools(bools)) => {
-            let bools: Vec<bool> = bools.iter().map(|&value| value != 0).collect();
-            Arc::new(BooleanArray::new(bools.into(), nulls))
-        }
-    })
-}
-
-/// A column of microseconds since 1970, in UTC.
-pub fn times_of(micros: ScalarBuffer<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
-    Arc::new(TimestampMicrosecondArray::new(micros, nulls).with_timezone(UTC))
-}
-
-/// A column of text; or the number of one that is none, and what is wrong.
-pub fn text_of(
-    column: &Column,
-    (ends, bytes): (OffsetBuffer<i32>, Buffer),
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, (usize, String)> {
-    let array = StringArray::try_new(ends.clone(), bytes.clone(), nulls);
-    Ok(Arc::new(array.map_err(|_| {
-        let name = &column.name;
-        let text = format!("{name} is not UTF-8, and a Python function gets text");
-        (first_wrong(&ends, &bytes), text)
-    })?))
-}
-
-fn first_wrong(ends: &[i32], bytes: &[u8]) -> usize {
-    let is_wrong =
-        |of: &[i32]| std::str::from_utf8(&bytes[of[0] as usize..of[1] as usize]).is_err();
-    ends.windows(2).position(is_wrong).unwrap_or(0)
 }
 
 /// Names and types of the columns of Arrow data that can be read.

@@ -14,6 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sortmill::error::{Error, ErrorKind};
+use sortmill::pipeline::arrow::{batch_of, schema};
 use sortmill::pipeline::{
     BatchFn, Column, Gathered, Owned, Refused, RowSink, Type, Value, hand_over,
 };
@@ -112,7 +113,7 @@ impl Definition {
             name,
             kinds: kinds_of(&columns),
             made_kinds: kinds_of(&made),
-            schema: Arc::new(arrow::schema(&columns)),
+            schema: Arc::new(schema(&columns)),
             function,
             columns,
             made,
@@ -252,7 +253,7 @@ impl Definition {
         batch: Gathered,
     ) -> Result<Gathered, Failure> {
         let py = function.py();
-        let batch = arrow::batch_of(&self.columns, &self.schema, batch);
+        let batch = batch_of(&self.columns, &self.schema, batch);
         let batch = batch.map_err(|(at, cause)| Failure::given(at, cause))?;
         let answer = function.call1((Batch::new(batch),));
         let answer = answer.map_err(|error| Failure::raised(py, 0, error))?;

@@ -16,11 +16,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sync::{Mutex, lock};
+use sortmill::pipeline::arrow::{batch_of, schema};
 use sortmill::pipeline::{
     self, BATCH_BYTES, Column, Gathered, HandRows, MakeHandRows, Sink, Type, read_row, rows_heading,
 };
 
-use crate::arrow::{self, batch_of, columns_of, gathered, stream, stream_capsule};
+use crate::arrow::{columns_of, gathered, stream, stream_capsule};
 use crate::batched::kinds_of;
 use crate::errors::{misused, raised};
 use crate::table::Table;
@@ -168,7 +169,7 @@ impl Rows {
         let reader = Reader {
             file: Arc::clone(&self.file),
             kinds: kinds_of(&self.columns),
-            schema: Arc::new(arrow::schema(&self.columns)),
+            schema: Arc::new(schema(&self.columns)),
             columns: self.columns.clone(),
             offset: rows_heading(&self.columns).len() as u64,
             bytes: Vec::new(),

@@ -433,7 +433,7 @@ impl Table {
         self.next(py, self.table.unpack(column, name))
     }
 
-    /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl`, `kv` or `rows`.
+    /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl`, `kv`, `arrow` or `rows`.
     fn write(&self, py: Python<'_>, path: PathBuf, form: &str, how: How) -> PyResult<Job> {
         let form = match form {
             "text" => Form::Text,
@@ -441,6 +441,7 @@ impl Table {
             "csv without header" => Form::Csv { header: false },
             "jsonl" => Form::JsonLines,
             "kv" => Form::Kv,
+            "arrow" => Form::Arrow,
             "rows" => Form::Rows,
             _ => return Err(PyValueError::new_err(format!("there is no form {form:?}"))),
         };

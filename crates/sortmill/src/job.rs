@@ -163,6 +163,21 @@ pub type Reducer = Box<dyn FnMut(Option<&[u8]>, &mut dyn FnMut(&[u8])) + Send>;
 /// Makes the reducer of one partition.
 pub type ReduceFn = Arc<dyn Fn() -> Reducer + Send + Sync>;
 
+/// Gathers the records that a reduce function makes into pieces of the output that hold many of them: it takes the next one,
+/// or `None` behind the last, and appends a piece if one is complete. Behind the last nothing is left.
+pub type Framer = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<()> + Send>;
+
+/// How the records of a reduce function are gathered into pieces.
+#[derive(Clone)]
+pub struct Framing {
+    /// Makes what gathers those of a partition, or of a file.
+    pub make: Arc<dyn Fn() -> Framer + Send + Sync>,
+    /// What comes behind the last piece of each file.
+    pub tail: Vec<u8>,
+    /// Each of them holds at most about so many bytes.
+    pub held_bytes: u64,
+}
+
 /// A job that sorts, or merges. Only `inputs`, `output` and `format` have no sensible default.
 #[derive(Clone)]
 pub struct Job {
@@ -259,6 +274,8 @@ pub struct Job {
     /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
     /// be verified; or so many parts of equal counts, each with what comes before, of a function that makes one of each record.
     pub reduce_makes_bytes: Option<Vec<u8>>,
+    /// What it makes is gathered into pieces, which are what comes out ([`Job::reduce_makes_bytes`]).
+    pub reduce_framing: Option<Framing>,
     /// What a map function makes goes to the output in the order of the inputs, in one pass and without being sorted: its
     /// pairs, each as the bytes that a reduce function makes of it ([`Job::reduce_makes_bytes`]).
     pub passes_on: bool,
@@ -356,6 +373,7 @@ impl Job {
             map_gathers_bytes: 0,
             reduce: None,
             reduce_makes_bytes: None,
+            reduce_framing: None,
             passes_on: false,
             reduces_in_turn: false,
             expects: None,

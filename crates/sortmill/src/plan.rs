@@ -577,6 +577,9 @@ impl Reading {
         if job.map_gathers_bytes > 0 {
             budget.hold("gathered records", workers * job.map_gathers_bytes)?;
         }
+        if let Some(framing) = &job.reduce_framing {
+            budget.hold("pieces of the output", workers * framing.held_bytes)?;
+        }
         // What it keeps between records.
         let mut map_state_bytes = 0;
         if job.map.is_some() && job.map_keeps_state {

@@ -321,6 +321,7 @@ impl Pipeline {
         job.reduce_makes_bytes = Some(Vec::new());
         if at + 1 == phases.len() {
             job.reduce_makes_bytes = Some(self.to.form.heading(&self.table.columns));
+            job.reduce_framing = self.to.form.framing(&self.table.columns);
             job.compress = self.to.compress();
         }
         if phase.shuffle.groups() {

@@ -17,6 +17,8 @@
 //! Read in this order: `column`, `read` (with `cells`), `verbs`, `key`, `shuffle` (with `combine`, `aggregate`, `exact`), `write`, `go`.
 
 mod aggregate;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod cells;
 mod closures;
 mod column;

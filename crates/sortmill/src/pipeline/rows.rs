@@ -128,6 +128,20 @@ pub(super) fn write(columns: &[Column], values: &[Value<'_>], to: &mut Vec<u8>) 
     to[from + 4..from + KV_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
 }
 
+/// Calls `see` with the values of a record of `columns`, which [`write`] has made.
+///
+/// # Errors
+/// What `see` answers, and [`crate::error::ErrorKind::Corrupt`] for what is no such record.
+pub(super) fn read(
+    columns: &[Column],
+    record: &[u8],
+    see: impl FnOnce(&[Value<'_>]) -> Result<()>,
+) -> Result<()> {
+    let mut rest = record.get(KV_HEADER_BYTES..).ok_or_else(corrupt)?;
+    let value = |at: usize| columns[at].take(&mut rest).ok_or_else(corrupt);
+    row(columns.len(), value, see)
+}
+
 /// The records of a file that [`super::Form::Rows`] is the form of, one after the other.
 pub struct RowFile {
     file: File,

@@ -9,6 +9,7 @@ use super::column::{Column, Type, Value};
 use super::read::key_range;
 use super::time;
 use crate::error::{Error, ErrorKind, Result};
+use crate::job::Framing;
 
 /// How records are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,9 @@ pub enum Form {
     },
     /// Pairs ([`crate::order::Format::Kv`]) of two columns of bytes.
     Kv,
+    /// A stream of Arrow batches (IPC streaming format), where this is built with the feature `arrow`. Text that is not UTF-8 is
+    /// an error.
+    Arrow,
     /// The values of each record as this library reads them again ([`super::RowFile`]).
     Rows,
 }
@@ -47,6 +51,7 @@ impl Form {
             Self::JsonLines => "JSON lines",
             Self::Fixed { .. } => "records of a fixed size",
             Self::Kv => "pairs",
+            Self::Arrow => "Arrow",
             Self::Rows => "rows",
         }
     }
@@ -59,6 +64,7 @@ impl Form {
             Self::JsonLines => "jsonl",
             Self::Fixed { .. } => "bin",
             Self::Kv => "kv",
+            Self::Arrow => "arrows",
             Self::Rows => "rows",
         }
     }
@@ -69,6 +75,10 @@ impl Form {
         let mut text = Vec::new();
         if self == Self::Rows {
             text = super::rows::heading(columns);
+        }
+        #[cfg(feature = "arrow")]
+        if self == Self::Arrow {
+            text = super::arrow::heading(columns);
         }
         if let Self::Csv { header: true } = self {
             for (number, column) in columns.iter().enumerate() {
@@ -82,7 +92,17 @@ impl Form {
         text
     }
 
-    /// Appends a record.
+    /// What gathers records that were appended into what comes out, where that holds many in each piece.
+    pub(super) fn framing(self, columns: &[Column]) -> Option<Framing> {
+        #[cfg(feature = "arrow")]
+        if self == Self::Arrow {
+            return Some(super::arrow::framing(columns));
+        }
+        let _ = columns;
+        None
+    }
+
+    /// Appends a record, or what [`Form::framing`] gathers of one.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for text that the form cannot hold.
@@ -97,7 +117,7 @@ impl Form {
             }
             Self::Fixed { record_bytes, key } => return write_fixed(record_bytes, key, record, to),
             Self::Kv => return write_pair(record, to),
-            Self::Rows => {
+            Self::Rows | Self::Arrow => {
                 super::rows::write(columns, record, to);
                 return Ok(());
             }
@@ -142,9 +162,7 @@ impl Form {
                         value => write_plain(value, to),
                     }
                 }
-                Self::Fixed { .. } | Self::Kv | Self::Rows => {
-                    unreachable!("they have been written")
-                }
+                _ => unreachable!("they have been written"),
             }
         }
         to.extend_from_slice(if self == Self::JsonLines {
@@ -162,6 +180,10 @@ impl Form {
         let is = |column: &Column| format!("column {} is {}", column.name, column.kind.name());
         match (self, columns.len()) {
             (Self::Text | Self::Csv { .. } | Self::Rows, _) => None,
+            (Self::Arrow, _) => match cfg!(feature = "arrow") {
+                true => None,
+                false => Some("this sortmill was built without Arrow".to_owned()),
+            },
             (Self::JsonLines, _) => Some(format!("{}, and JSON holds text", is(binary?))),
             (Self::Fixed { .. }, 1) | (Self::Kv | Self::Fixed { .. }, 2) => {
                 if let Self::Fixed { record_bytes, key } = self

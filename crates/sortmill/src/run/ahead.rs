@@ -96,16 +96,33 @@ impl<'p, 'a> Ahead<'p, 'a> {
     /// The job's, when it is ending.
     #[inline]
     pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        self.count();
+        self.put_part(record, meter)
+    }
+
+    /// Counts a record.
+    pub fn count(&mut self) {
+        match &mut self.turn {
+            None => self.records += 1,
+            Some(turn) => turn.sink().records += 1,
+        }
+    }
+
+    /// Takes a part of a record, or a piece that holds some, which are counted by themselves.
+    ///
+    /// # Errors
+    /// As of [`Ahead::put`].
+    #[inline]
+    pub fn put_part(&mut self, part: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         if self.turn.is_none() {
-            if self.bytes.len() + record.len() <= self.bytes_max {
-                self.bytes.extend_from_slice(record);
-                self.records += 1;
+            if self.bytes.len() + part.len() <= self.bytes_max {
+                self.bytes.extend_from_slice(part);
                 return Ok(());
             }
             self.take_turn(meter)?;
         }
         match &mut self.turn {
-            Some(turn) => turn.sink().put(record, meter),
+            Some(turn) => turn.sink().put_part(part, meter),
             None => unreachable!("it was just taken"),
         }
     }
@@ -181,6 +198,7 @@ impl<'a> Phase<'a> {
             order: &self.order,
             out: Out::Ahead(Ahead::new(self, number)),
             makes: self.makes(None),
+            pieces: self.pieces(),
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
             dropped: Fingerprint::default(),

@@ -10,8 +10,10 @@
 //! Nobody knows how long what a function makes will be, so units take turns and one sink goes from file to file. How many
 //! there will be is known only of a function that makes one of each record; another number is its fault, and no output.
 
+use super::pieces::Pieces;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
+use crate::job::Framing;
 use crate::manifest::Part;
 use crate::metrics::Meter;
 use crate::parts::Even;
@@ -23,6 +25,8 @@ pub struct MadeParts {
     heading: Vec<u8>,
     /// What fingerprints are keyed by.
     key: u64,
+    /// What gathers records, if they come out so.
+    pieces: Option<Pieces>,
     /// How many have come.
     count: u64,
     /// Those of the part that is being filled.
@@ -32,12 +36,13 @@ pub struct MadeParts {
 }
 
 impl MadeParts {
-    /// None has come. Each part begins with `heading`.
-    pub fn new(even: Even, heading: &[u8], key: u64) -> Self {
+    /// None has come. Each part begins with `heading`, and has its records in pieces if there is a `framing`.
+    pub fn new(even: Even, heading: &[u8], key: u64, framing: Option<&Framing>) -> Self {
         Self {
             even,
             heading: heading.to_vec(),
             key,
+            pieces: framing.map(Pieces::new),
             count: 0,
             open: Fingerprint::default(),
             parts: Vec::new(),
@@ -59,10 +64,17 @@ impl MadeParts {
         }
         self.count += 1;
         self.open.add(made, self.key);
-        sink.put(made, meter)
+        match &mut self.pieces {
+            None => sink.put(made, meter),
+            Some(pieces) => {
+                sink.records += 1;
+                pieces.put(Some(made), |piece| sink.put_part(piece, meter))
+            }
+        }
     }
 
     /// No more comes: ends the last parts, of which none may have got anything. Without any record there is no `sink` yet.
+    /// Answers the bytes of all.
     ///
     /// # Errors
     /// [`ErrorKind::Function`] for fewer than there should be; the job's, when it is ending.
@@ -71,7 +83,7 @@ impl MadeParts {
         output: &'a Output<'a>,
         sink: Option<Sink<'a>>,
         meter: &mut Meter<'_>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         if self.count < self.even.records {
             return Err(self.other_count(&self.count.to_string()));
         }
@@ -85,13 +97,15 @@ impl MadeParts {
             sink.put_part(&self.heading, meter)?;
             self.end_part(&mut sink, meter)?;
         }
-        Ok(())
+        Ok(sink.bytes)
     }
 
     /// The parts, whose names are still to be given; `stored` are the bytes of each where they are compressed.
     pub fn parts(mut self, stored: Option<&[u64]>) -> Vec<Part> {
         for (number, part) in self.parts.iter_mut().enumerate() {
-            part.stored_bytes = stored.map(|stored| stored[number]);
+            if let Some(stored) = stored {
+                part.stored_bytes = Some(stored[number]);
+            }
         }
         // Nothing of a record tells to which part it belongs.
         if let Some(first) = self.parts.first_mut() {
@@ -101,8 +115,12 @@ impl MadeParts {
     }
 
     fn end_part(&mut self, sink: &mut Sink<'_>, meter: &mut Meter<'_>) -> Result<()> {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.end(|piece| sink.put_part(piece, meter))?;
+        }
         self.parts.push(Part {
             fingerprint: std::mem::take(&mut self.open),
+            stored_bytes: self.pieces.as_ref().map(|_| sink.part_bytes()),
             ..Part::default()
         });
         sink.end_part(meter)

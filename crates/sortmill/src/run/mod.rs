@@ -29,6 +29,7 @@ mod ordered;
 mod origins;
 mod parts;
 mod pass;
+mod pieces;
 mod probe;
 mod proof;
 mod relocate;

@@ -21,6 +21,7 @@ use super::long::gather_long;
 use super::made_parts::MadeParts;
 use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
+use super::pieces::Pieces;
 use super::tail::{Makes, Out, Tail, WayOut};
 use super::until::{discard, received_bytes};
 use super::{Shared, expected, relocate, unmapped};
@@ -57,6 +58,8 @@ pub struct Sorted {
     pub written_bytes: u64,
     /// Bytes of the output where it is compressed.
     pub packed_bytes: Option<u64>,
+    /// Those of one whose records come out in pieces, before that.
+    pub framed_bytes: Option<u64>,
     /// What has counted lines that came as pairs: it must have counted all that was read.
     pub counter: Option<Box<Counter>>,
     /// What lies in front of the first unit.
@@ -94,7 +97,7 @@ impl Sorted {
         // A header is in each of several files.
         let files = self.parts.as_ref().map_or(1, Vec::len) as u64;
         let plain = self.header.len() as u64 * files + self.written.bytes;
-        self.packed_bytes.unwrap_or(plain)
+        self.packed_bytes.or(self.framed_bytes).unwrap_or(plain)
     }
 
     /// Adds what a later round did with other units. Which units there are is for the caller to know.
@@ -295,7 +298,7 @@ pub fn sort(
 
     // No unit's records come before the header.
     let before_units = sortmill_io::sync::lock(&phase.sink);
-    let (load_end, worker_ends, packed_end, write_end) = scope(|threads| {
+    let (load_end, worker_ends, put_bytes, packed_end, write_end) = scope(|threads| {
         let loader = spawn(threads, "load", || {
             let mut meter = shared.meter("load", &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
@@ -345,15 +348,16 @@ pub fn sort(
         let passed = passing.map(|passing| phase.put_passing(passing, began_ns));
         let load_end = join(loader);
         let worker_ends: Vec<_> = workers.into_iter().map(join).chain(passed).collect();
-        if !stop.is_stopped() {
-            guarded(stop, || phase.finish(&mut meter));
-        }
+        let put_bytes = match stop.is_stopped() {
+            true => None,
+            false => guarded(stop, || phase.finish(&mut meter)),
+        };
         let kind = (is_file, span.made_parts.is_some());
         let packed_end = encodings
             .map(|(frames, all)| frames.end(all, to, kind, stop, &mut meter))
             .unwrap_or_default();
         blocks.close();
-        (load_end, worker_ends, packed_end, join(writer))
+        (load_end, worker_ends, put_bytes, packed_end, join(writer))
     });
     stop.check()?;
 
@@ -393,6 +397,7 @@ pub fn sort(
         written: done.written,
         written_bytes,
         packed_bytes: packed.map(|packed| packed.all),
+        framed_bytes: put_bytes.filter(|_| shared.job.reduce_framing.is_some()),
         counter: done.counter,
         header: Vec::new(),
         loaded_bytes: metrics.stage(Stage::Load).bytes_in,
@@ -655,6 +660,11 @@ impl<'a> Phase<'a> {
         }
     }
 
+    /// What gathers what is made of them, if it comes out so.
+    pub fn pieces(&self) -> Option<Pieces> {
+        self.shared.job.reduce_framing.as_ref().map(Pieces::new)
+    }
+
     /// Puts records into a sink. Answers the fingerprint of those.
     pub fn put_records(
         &self,
@@ -681,6 +691,7 @@ impl<'a> Phase<'a> {
             order: &self.order,
             out: Out::Sink(sink),
             makes,
+            pieces: self.pieces(),
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
             dropped: Fingerprint::default(),
@@ -717,8 +728,9 @@ impl<'a> Phase<'a> {
         meter.lap(Stage::Reduce, State::Work);
     }
 
-    /// Sends what the last unit of a phase with turns left in the sink, and what the last part waits for.
-    fn finish(&self, meter: &mut Meter<'_>) -> Result<()> {
+    /// Sends what the last unit of a phase with turns left in the sink, and what the last part waits for. Answers how many
+    /// bytes such a phase has put there.
+    fn finish(&self, meter: &mut Meter<'_>) -> Result<u64> {
         match &self.parts {
             Some(parts) => parts.finish(self, meter)?,
             // How much came out without repeats is known only now.
@@ -735,9 +747,14 @@ impl<'a> Phase<'a> {
         match sink {
             Some(mut sink) => {
                 tail.end(&mut sink, meter)?;
-                sink.finish_all(self.padded, meter)
+                if let Some(framing) = &self.shared.job.reduce_framing {
+                    sink.put_part(&framing.tail, meter)?;
+                }
+                let bytes = sink.bytes;
+                sink.finish_all(self.padded, meter)?;
+                Ok(bytes)
             }
-            None => Ok(()),
+            None => Ok(0),
         }
     }
 }

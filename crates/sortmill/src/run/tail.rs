@@ -7,6 +7,7 @@ use super::Shared;
 use super::ahead::Ahead;
 use super::long::put_item;
 use super::made_parts::MadeParts;
+use super::pieces::Pieces;
 use super::sorting::{Done, Span};
 use crate::bodies::BodyReader;
 use crate::error::{Error, ErrorKind, Result};
@@ -38,7 +39,9 @@ impl Tail {
     /// Before the first unit. `key` is the fingerprints'.
     pub fn new(job: &Job, plan: &Plan, key: u64, span: &Span<'_>) -> Self {
         if let Some(even) = span.made_parts {
-            return Self::Parts(Box::new(MadeParts::new(even, span.header, key)));
+            let framing = job.reduce_framing.as_ref();
+            let parts = MadeParts::new(even, span.header, key, framing);
+            return Self::Parts(Box::new(parts));
         }
         let delimiter = || job.map_makes_pairs.then(|| plan.input_order().delimiter());
         match job.yields {
@@ -103,6 +106,22 @@ impl Out<'_, '_> {
             Self::Ahead(ahead) => ahead.put(record, meter),
         }
     }
+
+    /// Puts a piece that holds records, which are counted when they come.
+    fn put_piece(&mut self, piece: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        match self {
+            Self::Sink(sink) => sink.put_part(piece, meter),
+            Self::Ahead(ahead) => ahead.put_part(piece, meter),
+        }
+    }
+
+    /// Counts a record.
+    fn count(&mut self) {
+        match self {
+            Self::Sink(sink) => sink.records += 1,
+            Self::Ahead(ahead) => ahead.count(),
+        }
+    }
 }
 
 /// From sorted records to the output.
@@ -111,6 +130,8 @@ pub struct WayOut<'w, 'a> {
     pub order: &'w Order,
     pub out: Out<'w, 'a>,
     pub makes: Makes<'w>,
+    /// What gathers what a reduce function makes, if it comes out so and in one file.
+    pub pieces: Option<Pieces>,
     /// What came out of the sorters.
     pub gathered: Fingerprint,
     /// What a reduce function made.
@@ -179,6 +200,7 @@ impl WayOut<'_, '_> {
         };
         let mut result = Ok(());
         let (out, reduced, key) = (&mut self.out, &mut self.reduced, self.shared.number);
+        let pieces = &mut self.pieces;
         let plan = self.shared.plan;
         let bytes_max = plan.record_bytes_max;
         let is_free = self.shared.job.reduce_makes_bytes.is_some();
@@ -189,7 +211,13 @@ impl WayOut<'_, '_> {
             let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
             result = match (is_right, &mut *parts, &mut *out) {
                 (true, Some(parts), Out::Sink(sink)) => parts.put(made, sink, meter),
-                (true, _, out) => out.put(made, meter),
+                (true, _, out) => match pieces {
+                    None => out.put(made, meter),
+                    Some(pieces) => {
+                        out.count();
+                        pieces.put(Some(made), |piece| out.put_piece(piece, meter))
+                    }
+                },
                 (false, ..) => Err(Error::new(
                     ErrorKind::Usage,
                     "calling the reduce function",
@@ -201,6 +229,11 @@ impl WayOut<'_, '_> {
             };
             reduced.add(made, key);
         });
-        result
+        match (pieces, record) {
+            (Some(pieces), None) if result.is_ok() => {
+                pieces.put(None, |piece| out.put_piece(piece, meter))
+            }
+            _ => result,
+        }
     }
 }
