@@ -15,7 +15,7 @@ Path = str | os.PathLike[str]
 Mode = Literal["error", "overwrite"]
 Compression = Literal["gzip", "zstd", "lz4", "bzip2", "xz", "none"]
 GroupOrder = Literal["sorted", "grouped", "none"]
-How = tuple[int | None, bool, str | None, int | None]
+How = tuple[int | None, str | None, bool, str | None, int | None]
 
 _CODECS = ("gzip", "zstd", "lz4", "bzip2", "xz")
 
@@ -113,7 +113,9 @@ def names_of(what: str, names: Any) -> list[str]:
     return made
 
 
-def how_of(files: int | None, compression: Compression | None, level: int | None, mode: Mode) -> How:
+def how_of(
+    files: int | None, partition: str | None, compression: Compression | None, level: int | None, mode: Mode
+) -> How:
     """How an output is written, as the compiled part takes it."""
     if mode not in ("error", "overwrite"):
         raise UsageError(f"mode is 'error' or 'overwrite', not {mode!r}")
@@ -122,7 +124,9 @@ def how_of(files: int | None, compression: Compression | None, level: int | None
     if level is not None and compression in (None, "none"):
         raise UsageError("a level is one of a compression: say which")
     count = None if files is None else whole("files", files, 1)
-    return count, mode == "error", compression, None if level is None else whole("level", level, 0, 2**32 - 1)
+    if partition is not None and count is None:
+        raise UsageError("a partition is the number of one of several files: say how many there are (files=)")
+    return count, partition, mode == "error", compression, None if level is None else whole("level", level, 0, 2**32 - 1)
 
 
 def is_sorted(order: GroupOrder) -> bool:

@@ -564,6 +564,7 @@ class Table:
         path: Path,
         *,
         files: int | None = None,
+        partition: str | None = None,
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
@@ -572,12 +573,13 @@ class Table:
         tab unless it is the last of its record.
 
         As for every `write_` function: with `files`, `path` is a folder of so many files, each of as many records as any
-        other or one more, and a manifest; without, a file. `compression` is `"gzip"`, `"zstd"`, `"lz4"`, `"bzip2"`, `"xz"` or
+        other or one more, and a manifest; without, a file. `partition` is a column of whole numbers that tells the file of each
+        record, from 0, and is not written; files then have as many records as come. `compression` is `"gzip"`, `"zstd"`, `"lz4"`, `"bzip2"`, `"xz"` or
         `"none"`, of a `level` that it has; if nothing is said a file is compressed as the end of its name says, those of a
         folder are not. Each of several files is compressed by itself. What is there is replaced once the new output is
         complete, or refused with `mode="error"`; a folder must be empty or what an earlier run made.
         """
-        self._write(path, "text", how_of(files, compression, level, mode))
+        self._write(path, "text", how_of(files, partition, compression, level, mode))
 
     def write_csv(
         self,
@@ -585,30 +587,33 @@ class Table:
         *,
         header: bool = True,
         files: int | None = None,
+        partition: str | None = None,
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
     ) -> None:
         """Writes CSV, with the columns' names in the first line of each file if `header`."""
-        self._write(path, "csv" if header else "csv without header", how_of(files, compression, level, mode))
+        self._write(path, "csv" if header else "csv without header", how_of(files, partition, compression, level, mode))
 
     def write_jsonl(
         self,
         path: Path,
         *,
         files: int | None = None,
+        partition: str | None = None,
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
     ) -> None:
         """Writes a JSON object for each record."""
-        self._write(path, "jsonl", how_of(files, compression, level, mode))
+        self._write(path, "jsonl", how_of(files, partition, compression, level, mode))
 
     def write_arrow(
         self,
         path: Path,
         *,
         files: int | None = None,
+        partition: str | None = None,
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
@@ -618,7 +623,7 @@ class Table:
 
         A batch has about 256 KiB, or what is left of a partition. Timestamps are `timestamp[us, tz=UTC]`.
         """
-        self._write(path, "arrow", how_of(files, compression, level, mode))
+        self._write(path, "arrow", how_of(files, partition, compression, level, mode))
 
     def write_fixed(
         self,
@@ -627,6 +632,7 @@ class Table:
         *,
         key: tuple[int, int] = (0, 10),
         files: int | None = None,
+        partition: str | None = None,
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
@@ -634,7 +640,7 @@ class Table:
         """Writes records of `record_bytes` bytes: of two columns, the first where `key` says and the second around it; or of
         one that is all of it. One of another size is an `InputError`.
         """
-        how = how_of(files, compression, level, mode)
+        how = how_of(files, partition, compression, level, mode)
         self._pipeline._write(self._table.write_fixed(os.fspath(path), *_fixed(record_bytes, key), how), path)
 
     def write_kv(
@@ -642,16 +648,17 @@ class Table:
         path: Path,
         *,
         files: int | None = None,
+        partition: str | None = None,
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
     ) -> None:
         """Writes pairs of two columns, as `read_kv` reads them."""
-        self._write(path, "kv", how_of(files, compression, level, mode))
+        self._write(path, "kv", how_of(files, partition, compression, level, mode))
 
     def write_rows(self, path: Path, *, mode: Mode = "overwrite") -> None:
         """Writes records as only this version of this library reads them again, with `Pipeline.paste`."""
-        self._write(path, "rows", how_of(None, "none", None, mode))
+        self._write(path, "rows", how_of(None, None, "none", None, mode))
 
     def _write(self, path: Path, form: str, how: How) -> None:
         self._pipeline._write(self._table.write(os.fspath(path), form, how), path)

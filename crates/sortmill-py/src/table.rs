@@ -39,8 +39,14 @@ pub struct Table {
 
 type Names = Vec<String>;
 
-/// How an output is written: how many files, whether something may have its name, how it is compressed, by what level.
-type How = (Option<u64>, bool, Option<String>, Option<u32>);
+/// How an output is written: how many files, which column tells that of a record, whether something may have its name, how it is compressed, by what level.
+type How = (
+    Option<u64>,
+    Option<String>,
+    bool,
+    Option<String>,
+    Option<u32>,
+);
 /// By which columns groups are made, and whether they come in the order of these.
 type By = (Names, bool);
 
@@ -545,15 +551,19 @@ impl Table {
         py: Python<'_>,
         path: PathBuf,
         form: Form,
-        (files, only_new, compression, level): How,
+        (files, partition, only_new, compression, level): How,
     ) -> PyResult<Job> {
-        let mut pipeline = self.table.write(path, form);
+        let mut pipeline = match (files, partition) {
+            (Some(count), Some(column)) => self.table.write_told(path, form, count, &column),
+            (Some(count), None) => {
+                let pipeline = self.table.write(path, form);
+                pipeline.and_then(|pipeline| pipeline.in_files(count))
+            }
+            (None, _) => self.table.write(path, form),
+        };
         if let Some(name) = compression {
             let compress = compress(&name, level)?;
             pipeline = pipeline.map(|pipeline| pipeline.compressed(compress));
-        }
-        if let Some(count) = files {
-            pipeline = pipeline.and_then(|pipeline| pipeline.in_files(count));
         }
         if only_new {
             pipeline = pipeline.map(Pipeline::only_new);

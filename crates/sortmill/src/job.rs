@@ -272,8 +272,12 @@ pub struct Job {
     pub reduce: Option<ReduceFn>,
     /// What it makes are no records but bytes of any form; these come before all of them, and lines that are no records
     /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
-    /// be verified; or so many parts of equal counts, each with what comes before, of a function that makes one of each record.
+    /// be verified; or so many parts of equal counts, each with what comes before, of a function that makes one of each record or tells the
+    /// part of each ([`Job::reduce_tells_part`]).
     pub reduce_makes_bytes: Option<Vec<u8>>,
+    /// What it makes of a record begins with 8 bytes, least significant first, that tell to which of so many parts the rest
+    /// goes. Parts come in rising order.
+    pub reduce_tells_part: bool,
     /// What it makes is gathered into pieces, which are what comes out ([`Job::reduce_makes_bytes`]).
     pub reduce_framing: Option<Framing>,
     /// What a map function makes goes to the output in the order of the inputs, in one pass and without being sorted: its
@@ -373,6 +377,7 @@ impl Job {
             map_gathers_bytes: 0,
             reduce: None,
             reduce_makes_bytes: None,
+            reduce_tells_part: false,
             reduce_framing: None,
             passes_on: false,
             reduces_in_turn: false,

@@ -22,6 +22,7 @@ use super::gather::{Gather, Gathered, Present};
 use super::rows;
 use crate::error::{Error, ErrorKind};
 use crate::job::{Framer, Framing};
+use crate::order::KV_HEADER_BYTES;
 
 /// What Arrow calls the zone that all timestamps are in.
 const UTC: &str = "UTC";
@@ -58,7 +59,9 @@ fn framer(columns: &[Column]) -> Framer {
     let (mut batch, mut bytes) = (Gathered::new(&kinds), 0);
     Box::new(move |record, out| {
         if let Some(record) = record {
-            rows::read(&columns, record, |values| batch.push(0, values))?;
+            rows::read(&columns, &record[KV_HEADER_BYTES..], |values| {
+                batch.push(0, values)
+            })?;
             bytes += record.len();
         }
         if batch.is_empty() || record.is_some() && bytes < FRAME_BYTES {

@@ -20,7 +20,7 @@ use sortmill_io::sync::{Arc, core_count};
 
 use super::aggregate::Owned;
 use super::cells::without_end;
-use super::column::{Column, Value, corrupt};
+use super::column::{Value, corrupt};
 use super::draw::Draw;
 use super::fused::Fused;
 use super::gather::{Batches, HELD_BYTES};
@@ -28,8 +28,9 @@ use super::held::temp_base;
 use super::observe::Observed;
 use super::read::{Bound, Reader};
 use super::shuffle::{Drain, Feed, Shuffle, halves};
+use super::to::Writes;
 use super::verbs::{Going, Step, Steps};
-use super::write::{Form, write_plain};
+use super::write::write_plain;
 use super::{Node, NodeKind, Pipeline, Settings, Table};
 use crate::batch::Pause;
 use crate::error::Result;
@@ -320,8 +321,10 @@ impl Pipeline {
         // Between phases nothing comes first, not even the header of the text.
         job.reduce_makes_bytes = Some(Vec::new());
         if at + 1 == phases.len() {
-            job.reduce_makes_bytes = Some(self.to.form.heading(&self.table.columns));
-            job.reduce_framing = self.to.form.framing(&self.table.columns);
+            let writes = self.to.writes(&self.table.columns);
+            job.reduce_makes_bytes = Some(writes.form.heading(&writes.columns));
+            job.reduce_framing = writes.form.framing(&writes.columns);
+            job.reduce_tells_part = writes.tells_part();
             job.compress = self.to.compress();
         }
         if phase.shuffle.groups() {
@@ -457,9 +460,7 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
 /// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on.
 fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
-    let writes = phase
-        .passes_on
-        .then(|| (of.to.form, of.table.columns.clone()));
+    let writes = phase.passes_on.then(|| of.to.writes(&of.table.columns));
     let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
@@ -503,9 +504,9 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 is_full.store(made.is_full(), Ordering::Relaxed);
             };
             let mut sink = |record: &[Value<'_>]| {
-                if let Some((form, columns)) = &writes {
+                if let Some(writes) = &writes {
                     text.clear();
-                    form.write(columns, record, &mut text)?;
+                    writes.write(record, &mut text)?;
                     pairs(&[], &text);
                     return Ok(());
                 }
@@ -564,7 +565,7 @@ enum End {
     /// To the shuffle of the next phase.
     Feed(Box<Feed>, Vec<u8>),
     /// To the output.
-    Write(Form, Vec<Column>, Vec<u8>),
+    Write(Writes, Vec<u8>),
 }
 
 impl End {
@@ -576,9 +577,9 @@ impl End {
                     put_pair(key, value, has_lengths, pair, out);
                 });
             }
-            Self::Write(form, columns, text) => {
+            Self::Write(writes, text) => {
                 text.clear();
-                form.write(columns, record, text)?;
+                writes.write(record, text)?;
                 out(text);
             }
         }
@@ -619,7 +620,7 @@ fn reducer(
 ) -> ReduceFn {
     let (shuffle, after) = (Arc::clone(&phase.shuffle), phase.after.clone());
     let next = next.map(|(next, state_bytes)| (Arc::clone(&next.shuffle), state_bytes));
-    let (form, columns) = (of.to.form, of.table.columns.clone());
+    let writes = of.to.writes(&of.table.columns);
     let left = Arc::new(AtomicU64::new(Drain::wanted(&shuffle)));
     let stop = stop.cloned();
     Arc::new(move || {
@@ -629,7 +630,7 @@ fn reducer(
             Some((next, state_bytes)) => {
                 End::Feed(Box::new(Feed::new(next, *state_bytes)), Vec::new())
             }
-            None => End::Write(form, columns.clone(), Vec::new()),
+            None => End::Write(writes.clone(), Vec::new()),
         };
         let stop = stop.clone();
         let mut has_failed = false;

@@ -128,18 +128,22 @@ pub(super) fn write(columns: &[Column], values: &[Value<'_>], to: &mut Vec<u8>) 
     to[from + 4..from + KV_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Calls `see` with the values of a record of `columns`, which [`write`] has made.
+/// Calls `see` with the values of a record of `columns`, as they lie behind the header of the pair that [`write`] has made.
 ///
 /// # Errors
 /// What `see` answers, and [`crate::error::ErrorKind::Corrupt`] for what is no such record.
-pub(super) fn read(
+pub(super) fn read<T>(
     columns: &[Column],
-    record: &[u8],
-    see: impl FnOnce(&[Value<'_>]) -> Result<()>,
-) -> Result<()> {
-    let mut rest = record.get(KV_HEADER_BYTES..).ok_or_else(corrupt)?;
+    values: &[u8],
+    see: impl FnOnce(&[Value<'_>]) -> Result<T>,
+) -> Result<T> {
+    let mut rest = values;
     let value = |at: usize| columns[at].take(&mut rest).ok_or_else(corrupt);
-    row(columns.len(), value, see)
+    let seen = row(columns.len(), value, see)?;
+    match rest.is_empty() {
+        true => Ok(seen),
+        false => Err(corrupt()),
+    }
 }
 
 /// The records of a file that [`super::Form::Rows`] is the form of, one after the other.
@@ -202,13 +206,7 @@ impl RowFile {
         let Some(bytes) = self.load(os)? else {
             return Ok(false);
         };
-        let (mut rest, columns) = (self.loaded(bytes), &self.columns);
-        let value = |at: usize| columns[at].take(&mut rest).ok_or_else(corrupt);
-        let values = row(columns.len(), value, |values| Ok(values.to_vec()))?;
-        if !rest.is_empty() {
-            return Err(corrupt());
-        }
-        see(&values)?;
+        read(&self.columns, self.loaded(bytes), see)?;
         self.pass(bytes);
         Ok(true)
     }

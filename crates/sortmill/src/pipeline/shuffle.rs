@@ -230,6 +230,12 @@ impl Shuffle {
         matches!(self.how, How::Keep | How::Sort | How::Random(_))
     }
 
+    /// Whether records come out of it in the order of column `at`, upwards, and of others behind it.
+    pub fn sorts_first_by(&self, at: usize) -> bool {
+        let is_first = |part: &KeyColumn| part.at == at && !part.descending;
+        matches!(self.how, How::Sort) && self.key.first().is_some_and(is_first)
+    }
+
     /// Whether it hands out all records of a group, and nothing made of several.
     pub fn gives_groups_whole(&self) -> bool {
         matches!(self.how, How::Apply(..))

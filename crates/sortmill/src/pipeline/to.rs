@@ -6,8 +6,9 @@ use sortmill_io::Os;
 use sortmill_io::codec::Codec;
 use sortmill_io::os::Kind;
 
-use super::Pipeline;
-use super::write::Form;
+use super::column::{Column, Type, Value, row};
+use super::write::{Form, write_plain};
+use super::{NodeKind, Pipeline, Table, find};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Compress, Output};
 use crate::parts::{PARTS_MAX, PartCut, Parts};
@@ -19,10 +20,60 @@ pub(super) struct To {
     pub form: Form,
     /// How many files in a folder; `None` is one file, and no folder.
     files: Option<u64>,
+    /// The column that tells the file of each record, and is not written.
+    told: Option<usize>,
     /// How it is compressed, if that was said.
     compress: Option<Option<Compress>>,
     /// What is there may not be replaced.
     is_new: bool,
+}
+
+impl Table {
+    /// The pipeline that writes the table to `count` files in `folder`, each record to the one whose number is in `column`, whole
+    /// numbers from 0, which is not written: a partition function of one's own is what makes that column. Files may have any number
+    /// of records, in the order of the table. The rest is as [`Pipeline::in_files`] has it. A table that was sorted by that column
+    /// first, and by others behind it, takes no phase more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a column that is not there, is not of whole numbers or is the only one, for columns that the form
+    /// cannot hold, and for no files, or more than 100,000.
+    pub fn write_told(
+        &self,
+        folder: impl Into<PathBuf>,
+        form: Form,
+        count: u64,
+        column: &str,
+    ) -> Result<Pipeline> {
+        let at = find(&self.columns, column)?;
+        if !matches!(self.columns[at].kind, Type::I64 | Type::U64) {
+            let kind = self.columns[at].kind.name();
+            let cause = format!("column {column} is {kind}, and files have whole numbers");
+            return Err(super::wrong(cause));
+        }
+        if self.columns.len() == 1 {
+            let cause =
+                format!("{column} tells the file and is not written, and there is no other column");
+            return Err(super::wrong(cause));
+        }
+        let table = match self.is_sorted_first_by(at) {
+            true => self.clone(),
+            false => self.sort(&[(column, false)])?,
+        };
+        let mut to = To::new(folder.into(), form);
+        to.told = Some(at);
+        if let Some(cause) = form.wrong(&to.writes(&self.columns).columns) {
+            return Err(super::wrong(cause));
+        }
+        Pipeline { table, to }.in_files(count)
+    }
+
+    /// Whether the last verb has put records in the order of column `at`, upwards, and of others behind it.
+    fn is_sorted_first_by(&self, at: usize) -> bool {
+        match self.nodes.last().map(|node| &node.kind) {
+            Some(NodeKind::Shuffle(shuffle)) => shuffle.sorts_first_by(at),
+            _ => false,
+        }
+    }
 }
 
 impl Pipeline {
@@ -68,6 +119,55 @@ impl Pipeline {
     }
 }
 
+/// How records are written.
+#[derive(Clone)]
+pub(super) struct Writes {
+    pub form: Form,
+    /// Those that are written.
+    pub columns: Vec<Column>,
+    /// Which column tells the file, and how many files there are.
+    told: Option<(usize, u64)>,
+}
+
+impl Writes {
+    /// Whether one column tells the file of each record ([`Job::reduce_tells_part`]).
+    pub fn tells_part(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// Appends a record, behind the number of its file if a column tells that.
+    ///
+    /// # Errors
+    /// Those of [`Form::write`], and [`ErrorKind::Input`] for a file that there is not.
+    pub fn write(&self, record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
+        let Some((told, count)) = self.told else {
+            return self.form.write(&self.columns, record, to);
+        };
+        let number = match record[told] {
+            Value::I64(number) => u64::try_from(number).ok(),
+            Value::U64(number) => Some(number),
+            _ => None,
+        };
+        let Some(number) = number.filter(|&number| number < count) else {
+            let mut value = Vec::new();
+            write_plain(&record[told], &mut value);
+            let value = match value.is_empty() {
+                true => "no number".into(),
+                false => String::from_utf8_lossy(&value),
+            };
+            let last = count - 1;
+            let cause =
+                format!("the column that tells the file has {value}, where files are 0 to {last}");
+            return Err(Error::new(ErrorKind::Input, "choosing the file", cause));
+        };
+        to.extend_from_slice(&number.to_le_bytes());
+        let value = |at: usize| Ok(record[at + usize::from(at >= told)]);
+        row(self.columns.len(), value, |values| {
+            self.form.write(&self.columns, values, to)
+        })
+    }
+}
+
 impl To {
     /// One file, which may be replaced.
     pub fn new(path: PathBuf, form: Form) -> Self {
@@ -75,6 +175,7 @@ impl To {
             path,
             form,
             files: None,
+            told: None,
             compress: None,
             is_new: false,
         }
@@ -82,7 +183,19 @@ impl To {
 
     /// Whether the records must be counted before they are written.
     pub fn is_counted(&self) -> bool {
-        self.files.is_some()
+        self.files.is_some() && self.told.is_none()
+    }
+
+    /// How records of `columns` are written.
+    pub fn writes(&self, columns: &[Column]) -> Writes {
+        let told = self.told.map(|at| (at, self.files.unwrap_or(1)));
+        let is_written = |&(at, _): &(usize, &Column)| self.told != Some(at);
+        let written = columns.iter().enumerate().filter(is_written);
+        Writes {
+            form: self.form,
+            columns: written.map(|(_, column)| column.clone()).collect(),
+            told,
+        }
     }
 
     /// What is written where, in words.
@@ -92,6 +205,9 @@ impl To {
         let packed = packed.map_or_else(String::new, |how| format!(", by {}", how.codec.name()));
         match self.files {
             None => format!("{form} to {path}{packed}"),
+            Some(count) if self.told.is_some() => {
+                format!("{form} to {count} files in {path}{packed}, of which a column tells")
+            }
             Some(count) => format!("{form} to {count} files of equal counts in {path}{packed}"),
         }
     }

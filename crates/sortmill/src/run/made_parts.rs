@@ -7,6 +7,8 @@
 //! part 2               |6 7 8 9|
 //! ```
 //!
+//! Or it tells the part of each itself, in rising order.
+//!
 //! Nobody knows how long what a function makes will be, so units take turns and one sink goes from file to file. How many
 //! there will be is known only of a function that makes one of each record; another number is its fault, and no output.
 
@@ -19,9 +21,28 @@ use crate::metrics::Meter;
 use crate::parts::Even;
 use crate::stage::write::{Output, Sink};
 
+/// How many parts there are, and what goes to which.
+#[derive(Clone, Copy)]
+pub enum MadeCut {
+    /// As many records as to any other, or one more.
+    Even(Even),
+    /// What is made tells it ([`crate::job::Job::reduce_tells_part`]), of so many parts.
+    Told(u64),
+}
+
+impl MadeCut {
+    /// How many parts.
+    pub fn count(self) -> u64 {
+        match self {
+            Self::Even(even) => even.count,
+            Self::Told(count) => count,
+        }
+    }
+}
+
 /// Where parts end.
 pub struct MadeParts {
-    even: Even,
+    cut: MadeCut,
     heading: Vec<u8>,
     /// What fingerprints are keyed by.
     key: u64,
@@ -37,9 +58,9 @@ pub struct MadeParts {
 
 impl MadeParts {
     /// None has come. Each part begins with `heading`, and has its records in pieces if there is a `framing`.
-    pub fn new(even: Even, heading: &[u8], key: u64, framing: Option<&Framing>) -> Self {
+    pub fn new(cut: MadeCut, heading: &[u8], key: u64, framing: Option<&Framing>) -> Self {
         Self {
-            even,
+            cut,
             heading: heading.to_vec(),
             key,
             pieces: framing.map(Pieces::new),
@@ -49,28 +70,63 @@ impl MadeParts {
         }
     }
 
-    /// Takes what was made of the next record into `sink`, which goes on with the next file where one begins.
+    /// Takes what was made of the next record into `sink`, which goes on with the next file where one begins. Answers what of
+    /// it comes out.
     ///
     /// # Errors
-    /// [`ErrorKind::Function`] for more than there should be; the job's, when it is ending.
-    pub fn put(&mut self, made: &[u8], sink: &mut Sink<'_>, meter: &mut Meter<'_>) -> Result<()> {
-        if self.count == self.even.records {
-            return Err(self.other_count("more than that"));
-        }
-        while self.count == self.even.begin(self.parts.len() as u64 + 1) {
-            self.end_part(sink, meter)?;
-            sink.next_part();
-            sink.put_part(&self.heading, meter)?;
+    /// [`ErrorKind::Function`] for more than there should be, and for a part that there is not or that is full; the job's, when it
+    /// is ending.
+    pub fn put<'m>(
+        &mut self,
+        made: &'m [u8],
+        sink: &mut Sink<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<&'m [u8]> {
+        let (part, record) = self.part_of(made)?;
+        while (self.parts.len() as u64) < part {
+            self.next_part(sink, meter)?;
         }
         self.count += 1;
-        self.open.add(made, self.key);
+        self.open.add(record, self.key);
         match &mut self.pieces {
-            None => sink.put(made, meter),
+            None => sink.put(record, meter)?,
             Some(pieces) => {
                 sink.records += 1;
-                pieces.put(Some(made), |piece| sink.put_part(piece, meter))
+                pieces.put(Some(record), |piece| sink.put_part(piece, meter))?;
             }
         }
+        Ok(record)
+    }
+
+    /// To which part the next goes, and what of it comes out.
+    fn part_of<'m>(&self, made: &'m [u8]) -> Result<(u64, &'m [u8])> {
+        let open = self.parts.len() as u64;
+        match self.cut {
+            MadeCut::Even(even) if self.count == even.records => {
+                Err(other_count(even.records, "more than that"))
+            }
+            // Of fewer records than parts some have none.
+            MadeCut::Even(even) => {
+                let is_beyond = |&part: &u64| self.count < even.begin(part + 1);
+                Ok(((open..).find(is_beyond).unwrap_or(open), made))
+            }
+            MadeCut::Told(count) => match made.split_first_chunk::<8>() {
+                Some((part, record)) if (open..count).contains(&u64::from_le_bytes(*part)) => {
+                    Ok((u64::from_le_bytes(*part), record))
+                }
+                _ => {
+                    let cause =
+                        format!("what it made belongs to none of the parts {open} to {count}");
+                    Err(Error::new(ErrorKind::Function, DOING, cause))
+                }
+            },
+        }
+    }
+
+    fn next_part(&mut self, sink: &mut Sink<'_>, meter: &mut Meter<'_>) -> Result<()> {
+        self.end_part(sink, meter)?;
+        sink.next_part();
+        sink.put_part(&self.heading, meter)
     }
 
     /// No more comes: ends the last parts, of which none may have got anything. Without any record there is no `sink` yet.
@@ -84,19 +140,19 @@ impl MadeParts {
         sink: Option<Sink<'a>>,
         meter: &mut Meter<'_>,
     ) -> Result<u64> {
-        if self.count < self.even.records {
-            return Err(self.other_count(&self.count.to_string()));
+        if let MadeCut::Even(even) = self.cut
+            && self.count < even.records
+        {
+            return Err(other_count(even.records, &self.count.to_string()));
         }
         let mut sink = match sink {
             Some(sink) => sink,
             None => Sink::new(output, 0),
         };
-        self.end_part(&mut sink, meter)?;
-        while (self.parts.len() as u64) < self.even.count {
-            sink.next_part();
-            sink.put_part(&self.heading, meter)?;
-            self.end_part(&mut sink, meter)?;
+        while (self.parts.len() as u64) + 1 < self.cut.count() {
+            self.next_part(&mut sink, meter)?;
         }
+        self.end_part(&mut sink, meter)?;
         Ok(sink.bytes)
     }
 
@@ -125,10 +181,11 @@ impl MadeParts {
         });
         sink.end_part(meter)
     }
+}
 
-    fn other_count(&self, have: &str) -> Error {
-        let records = self.even.records;
-        let cause = format!("it should make one of each of {records} records, and made {have}");
-        Error::new(ErrorKind::Function, "cutting the output", cause)
-    }
+const DOING: &str = "cutting the output";
+
+fn other_count(records: u64, have: &str) -> Error {
+    let cause = format!("it should make one of each of {records} records, and made {have}");
+    Error::new(ErrorKind::Function, DOING, cause)
 }

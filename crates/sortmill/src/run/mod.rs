@@ -71,6 +71,7 @@ use crate::progress;
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, Grown, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
+use crate::run::made_parts::MadeCut;
 use crate::run::needed::Needed;
 use crate::run::proof::{check_expected, check_input, compare};
 use crate::run::sorting::Sorted;
@@ -236,7 +237,7 @@ fn foresee_parts(job: &Job, parts: &Parts, plan: &Plan, cut_keys: Option<&CutKey
     };
     if job.reduce.is_some() {
         return match made_parts(job, 0)? {
-            Some(even) => Ok(even.count),
+            Some(cut) => Ok(cut.count()),
             None => refuse(
                 "what a reduce function makes goes to one file, or, as bytes, to so many of equal counts",
             ),
@@ -270,7 +271,7 @@ fn foresee_parts(job: &Job, parts: &Parts, plan: &Plan, cut_keys: Option<&CutKey
 }
 
 /// The files that what a reduce function makes of `records` records goes into, if these are several.
-fn made_parts(job: &Job, records: u64) -> Result<Option<Even>> {
+fn made_parts(job: &Job, records: u64) -> Result<Option<MadeCut>> {
     let (Output::Parts(parts), Some(_), None) = (&job.output, &job.reduce_makes_bytes, job.until)
     else {
         return Ok(None);
@@ -279,7 +280,10 @@ fn made_parts(job: &Job, records: u64) -> Result<Option<Even>> {
         return Ok(None);
     };
     let count = parts.cut.count(0)?;
-    Ok(count.map(|count| Even { count, records }))
+    Ok(count.map(|count| match job.reduce_tells_part {
+        true => MadeCut::Told(count),
+        false => MadeCut::Even(Even { count, records }),
+    }))
 }
 
 /// Where the output of `bytes` bytes is cut into parts, if it is.

@@ -18,7 +18,7 @@ use super::gather::{gather, gather_drawn};
 use super::judge;
 use super::lay_out::lay_out;
 use super::long::gather_long;
-use super::made_parts::MadeParts;
+use super::made_parts::{MadeCut, MadeParts};
 use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
 use super::pieces::Pieces;
@@ -33,7 +33,7 @@ use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Order;
 use crate::partitions::{Counts, Unit};
-use crate::parts::{Cuts, Even};
+use crate::parts::Cuts;
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::report::Partitions;
@@ -193,7 +193,7 @@ pub struct Span<'a> {
     /// Blocks that they share with units of other rounds.
     pub seams: &'a Seams,
     /// The files that what a reduce function makes goes into, if these are several.
-    pub made_parts: Option<Even>,
+    pub made_parts: Option<MadeCut>,
     /// There is no other round.
     pub is_all: bool,
 }

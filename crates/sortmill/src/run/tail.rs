@@ -38,9 +38,9 @@ pub enum Tail {
 impl Tail {
     /// Before the first unit. `key` is the fingerprints'.
     pub fn new(job: &Job, plan: &Plan, key: u64, span: &Span<'_>) -> Self {
-        if let Some(even) = span.made_parts {
+        if let Some(cut) = span.made_parts {
             let framing = job.reduce_framing.as_ref();
-            let parts = MadeParts::new(even, span.header, key, framing);
+            let parts = MadeParts::new(cut, span.header, key, framing);
             return Self::Parts(Box::new(parts));
         }
         let delimiter = || job.map_makes_pairs.then(|| plan.input_order().delimiter());
@@ -208,9 +208,13 @@ impl WayOut<'_, '_> {
             if result.is_err() {
                 return;
             }
+            // What of it comes out.
+            let mut record = made;
             let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
             result = match (is_right, &mut *parts, &mut *out) {
-                (true, Some(parts), Out::Sink(sink)) => parts.put(made, sink, meter),
+                (true, Some(parts), Out::Sink(sink)) => {
+                    parts.put(made, sink, meter).map(|told| record = told)
+                }
                 (true, _, out) => match pieces {
                     None => out.put(made, meter),
                     Some(pieces) => {
@@ -227,7 +231,7 @@ impl WayOut<'_, '_> {
                     ),
                 )),
             };
-            reduced.add(made, key);
+            reduced.add(record, key);
         });
         match (pieces, record) {
             (Some(pieces), None) if result.is_ok() => {
