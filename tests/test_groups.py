@@ -144,6 +144,18 @@ def test_a_function_of_groups_that_fails(tmp_path: Path, processes: int) -> None
         error = run(function)
         assert isinstance(error, sm.FunctionError)
         assert isinstance(error.__cause__, cause)
+        # Which of them comes first is nobody's business.
+        told = re.search("in the group ([0-6])$", str(error).splitlines()[0])
+        assert told is not None and (function is not in_the_middle or int(told[1]) == 4321 % 7)
+
+    def adds(one: Record, other: Record) -> Record:
+        return {**one, "number": one["number"] + 1 // (other["number"] - 4321)}
+
+    job = sm.Pipeline()
+    lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": int, "number": int}))
+    lines.with_columns(name=sm.col("key") * 10).group_by("key", "name").reduce(adds).write_text(tmp_path / "out")
+    with pytest.raises(sm.FunctionError, match=r"zero, in the group \(2, 20\)"):
+        job.run(memory=MEMORY, processes=processes)
     (tmp_path / "in").write_bytes(b"1 2\n\xff 3\n")
     job = sm.Pipeline()
     lines = job.read_text(tmp_path / "in").flat_map(sm.fields("line", " ", {"key": str, "number": int}))

@@ -85,6 +85,29 @@ def test_compressed_and_by_an_expression(tmp_path: Path) -> None:
         assert text.split() == [str(other).encode() for other in range(number, 10_000, 10)]
 
 
+def test_empty_files_and_those_of_other_forms(tmp_path: Path, draw: random.Random) -> None:
+    rows = [(draw.choice([1, 4]), draw.randbytes(4), draw.randbytes(3)) for _ in range(60_000)]
+    table = (job := sm.Pipeline()).from_iter(rows, {"part": int, "key": bytes, "value": bytes})
+    table.write_arrow(tmp_path / "arrow", files=6, partition="part", compression="zstd")
+    table.write_fixed(tmp_path / "fixed", 7, key=(0, 4), files=6, partition="part")
+    table.write_kv(tmp_path / "kv", files=6, partition="part")
+    job.run(memory="128 MiB", threads=2)
+    for number in range(6):
+        wanted = [row[1:] for row in rows if row[0] == number]
+        with pa.input_stream(tmp_path / "arrow" / f"part-{number:05}.arrows.zst", compression="zstd") as file:
+            found = pa.ipc.open_stream(file).read_all()
+        assert list(zip(found["key"].to_pylist(), found["value"].to_pylist())) == wanted
+        assert (tmp_path / "fixed" / f"part-{number:05}.bin").read_bytes() == b"".join(key + value for key, value in wanted)
+        pairs = b"".join(b"\4\0\0\0\3\0\0\0" + key + value for key, value in wanted)
+        assert (tmp_path / "kv" / f"part-{number:05}.kv").read_bytes() == pairs
+
+    job = sm.Pipeline()
+    again = job.from_iter(rows, {"part": int, "key": bytes, "value": bytes})
+    again.write_kv(tmp_path / "kv", files=6, partition="part", mode="error")
+    with pytest.raises(sm.UsageError, match="has this name already"):
+        job.run(memory="128 MiB")
+
+
 @pytest.mark.parametrize(("value", "told"), [(3, "has 3, where files are 0 to 2"), (-1, "has -1"), (None, "has no number")])
 def test_a_file_that_there_is_not(tmp_path: Path, value: int | None, told: str) -> None:
     rows = [(0, "a"), (2, "b"), (value, "c")]
@@ -106,6 +129,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(sm.UsageError, match=told):
             table.write_csv(tmp_path / "out", files=files, partition=partition)
+    wrong: Any = sm.col("part")
+    with pytest.raises(sm.UsageError, match="partition is the name of a column"):
+        table.write_csv(tmp_path / "out", files=2, partition=wrong)
     with pytest.raises(sm.UsageError, match="no other column"):
         table.select("part").write_csv(tmp_path / "out", files=2, partition="part")
     assert not list(tmp_path.iterdir())

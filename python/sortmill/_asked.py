@@ -124,6 +124,8 @@ def how_of(
     if level is not None and compression in (None, "none"):
         raise UsageError("a level is one of a compression: say which")
     count = None if files is None else whole("files", files, 1)
+    if partition is not None and not isinstance(partition, str):
+        raise UsageError(f"partition is the name of a column, not {partition!r}")
     if partition is not None and count is None:
         raise UsageError("a partition is the number of one of several files: say how many there are (files=)")
     return count, partition, mode == "error", compression, None if level is None else whole("level", level, 0, 2**32 - 1)

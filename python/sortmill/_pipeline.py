@@ -621,7 +621,7 @@ class Table:
         """Writes a stream of Arrow batches (the IPC streaming format, `.arrows`), as `pyarrow.ipc.open_stream`,
         `polars.read_ipc_stream` and `datasets.Dataset.from_file` read it. A value of text that is not UTF-8 is an `InputError`.
 
-        A batch has about 256 KiB, or what is left of a partition. Timestamps are `timestamp[us, tz=UTC]`.
+        A batch has about 256 KiB, whatever the memory. Timestamps are `timestamp[us, tz=UTC]`.
         """
         self._write(path, "arrow", how_of(files, partition, compression, level, mode))
 

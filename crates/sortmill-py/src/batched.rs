@@ -143,6 +143,16 @@ impl Failure {
         }
     }
 
+    /// The same, which tells the key of the group that it is about.
+    pub fn of_group(mut self, key: &Bound<'_, PyAny>) -> Self {
+        const SHOWN_CHARS: usize = 200;
+        if let Ok(shown) = key.repr() {
+            let shown: String = shown.to_string_lossy().chars().take(SHOWN_CHARS).collect();
+            self.error.cause += &format!(", in the group {shown}");
+        }
+        self
+    }
+
     /// A record is not what a function may be given.
     pub fn given(at: usize, cause: String) -> Self {
         Self::plain(at, Error::new(ErrorKind::Input, DOING, cause))

@@ -232,12 +232,13 @@ impl Calls {
                 self.link.change(|between| between.turned = turned);
                 return Ok(());
             };
-            let called = self.group(py, &hand, &first);
+            let key = self.key(py, &first).map_err(failed)?;
+            let called = self.group(py, &hand, key.clone());
             let mut hand = alone(&hand).map_err(failed)?;
             if let Err(error) = called {
                 return Err(match hand.error.take() {
                     Some(error) => Failure::plain(0, error),
-                    None => failed(error),
+                    None => failed(error).of_group(&key),
                 });
             }
             hand.pass_rest(py).map_err(failed)?;
@@ -250,23 +251,25 @@ impl Calls {
         }
     }
 
-    /// Calls the function for one group, of which `first` is the first record, and keeps what it makes.
-    fn group(
-        &self,
-        py: Python<'_>,
-        hand: &Arc<Mutex<Hand>>,
-        first: &Bound<'_, PyDict>,
-    ) -> PyResult<()> {
-        let definition = &*self.definition;
-        let values: Vec<Bound<'_, PyAny>> = definition
-            .by
-            .iter()
-            .map(|name| first.as_any().get_item(name))
-            .collect::<PyResult<_>>()?;
-        let key = match &values[..] {
+    /// The key of a group of which `first` is the first record.
+    fn key<'py>(&self, py: Python<'py>, first: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let by = self.definition.by.iter();
+        let values: PyResult<Vec<_>> = by.map(|name| first.as_any().get_item(name)).collect();
+        let values = values?;
+        Ok(match &values[..] {
             [only] => only.clone(),
             _ => PyTuple::new(py, values)?.into_any(),
-        };
+        })
+    }
+
+    /// Calls the function for one group and keeps what it makes.
+    fn group<'py>(
+        &self,
+        py: Python<'py>,
+        hand: &Arc<Mutex<Hand>>,
+        key: Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let definition = &*self.definition;
         let records = Records {
             hand: Arc::clone(hand),
             group: alone(hand)?.group,

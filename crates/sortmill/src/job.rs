@@ -163,18 +163,19 @@ pub type Reducer = Box<dyn FnMut(Option<&[u8]>, &mut dyn FnMut(&[u8])) + Send>;
 /// Makes the reducer of one partition.
 pub type ReduceFn = Arc<dyn Fn() -> Reducer + Send + Sync>;
 
-/// Gathers the records that a reduce function makes into pieces of the output that hold many of them: it takes the next one,
-/// or `None` behind the last, and appends a piece if one is complete. Behind the last nothing is left.
-pub type Framer = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<()> + Send>;
+/// Gathers what a reduce function makes, which must be pairs ([`Format::Kv`]), into pieces of the output that hold many of them:
+/// it takes the next one, or `None` behind the last, and puts a piece into what is empty if one is complete, of as many pairs as it
+/// answers; else 0. Behind the last nothing is left.
+pub type Framer = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<u64> + Send>;
 
 /// How the records of a reduce function are gathered into pieces.
 #[derive(Clone)]
 pub struct Framing {
-    /// Makes what gathers those of a partition, or of a file.
+    /// Makes what gathers those of a file.
     pub make: Arc<dyn Fn() -> Framer + Send + Sync>,
     /// What comes behind the last piece of each file.
     pub tail: Vec<u8>,
-    /// Each of them holds at most about so many bytes.
+    /// It holds at most about so many bytes, and a few more of a record that is longer.
     pub held_bytes: u64,
 }
 
@@ -440,6 +441,17 @@ impl Job {
         }
         if self.reduce_makes_bytes.is_some() && self.reduce.is_none() {
             return wrong("it says what a reduce function makes, and has none");
+        }
+        let is_formed = self.reduce_framing.is_some() || self.reduce_tells_part;
+        if is_formed && self.reduce_makes_bytes.is_none() {
+            return wrong(
+                "it says how what a reduce function makes comes out, and that is records",
+            );
+        }
+        if self.reduce_tells_part && !matches!(self.output, Output::Parts(_)) {
+            return wrong(
+                "its reduce function tells the part of each record, and there is one output",
+            );
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ pub mod doctor;
 pub mod error;
 pub mod fingerprint;
 pub mod forecast;
+pub mod framing;
 pub mod gen_records;
 pub mod generate;
 pub mod job;

@@ -71,7 +71,8 @@ pub struct Part {
     pub name: String,
     /// Count, bytes and keyed sum of its records.
     pub fingerprint: Fingerprint,
-    /// Bytes of the file, of one that is compressed.
+    /// Bytes of the file, of one that is compressed or has its records in pieces, as Arrow's batches are: the fingerprint is
+    /// that of its records before they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<u64>,
     /// The key from which on records would come here, those of the next part's excepted; the first part's is

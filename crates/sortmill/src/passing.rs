@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sortmill_io::sync::{Condvar, Mutex, lock, wait};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::order::{Format, kv_bytes};
 
 /// Batches of the turn that is at the output which may wait there, whatever else does.
 const BATCHES_AHEAD: usize = 1;
@@ -225,4 +226,17 @@ mod tests {
         });
         assert!(!passing.put(2, b"late"));
     }
+}
+
+/// The pair that `bytes` begin with, and what is behind it.
+///
+/// # Errors
+/// [`ErrorKind::Lost`] when they begin with no whole pair, where pairs have been put one behind the other.
+pub fn first_pair(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let pair_bytes = kv_bytes(bytes).and_then(|bytes| usize::try_from(bytes).ok());
+    let halves = pair_bytes.and_then(|pair_bytes| bytes.split_at_checked(pair_bytes));
+    halves.ok_or_else(|| {
+        let cause = format!("what was made did not come back as {:?}", Format::Kv);
+        Error::new(ErrorKind::Lost, "passing on what was made", cause)
+    })
 }

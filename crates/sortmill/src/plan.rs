@@ -578,7 +578,7 @@ impl Reading {
             budget.hold("gathered records", workers * job.map_gathers_bytes)?;
         }
         if let Some(framing) = &job.reduce_framing {
-            budget.hold("pieces of the output", workers * framing.held_bytes)?;
+            budget.hold("pieces of the output", framing.held_bytes)?;
         }
         // What it keeps between records.
         let mut map_state_bytes = 0;

@@ -422,7 +422,10 @@ impl PartSizes {
     /// Those of `parts`.
     #[must_use]
     pub fn of(parts: &[Part]) -> Self {
-        let bytes = || parts.iter().map(|part| part.fingerprint.bytes);
+        let bytes = || {
+            let of = |part: &Part| part.stored_bytes.unwrap_or(part.fingerprint.bytes);
+            parts.iter().map(of)
+        };
         Self {
             count: parts.len() as u64,
             bytes_min: bytes().min().unwrap_or(0),

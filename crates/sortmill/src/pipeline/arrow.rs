@@ -1,11 +1,11 @@
 //! Records as batches of Arrow's, and as a stream of them in a file (Arrow Columnar Format 1.5, IPC streaming format).
 //!
 //! ```text
-//! schema | batch | batch | ... | end       a batch holds what one partition made, or a part of that
+//! schema | batch | batch | ... | end       a batch has 256 KiB and one record at most
 //! ```
 //!
-//! A column is copied as a whole where it has Arrow's layout already ([`Gather`]). Batches are cut where a partition ends, so
-//! which records are in one follows from the memory and the input; their order does not.
+//! A column is copied as a whole where it has Arrow's layout already ([`Gather`]). Which records are in one batch follows from
+//! the records of the file alone ([`crate::framing`]).
 
 use sortmill_io::sync::Arc;
 
@@ -51,30 +51,44 @@ pub(super) fn framing(columns: &[Column]) -> Framing {
     }
 }
 
+/// No memory helps a value that is longer than a batch may be.
+fn too_long(error: Error) -> Error {
+    match error.kind {
+        ErrorKind::Memory => Error {
+            kind: ErrorKind::Input,
+            doing: DOING.to_owned(),
+            ..error
+        },
+        _ => error,
+    }
+}
+
 fn framer(columns: &[Column]) -> Framer {
     let columns = columns.to_vec();
     let kinds: Vec<Type> = columns.iter().map(|column| column.kind).collect();
     let schema = std::sync::Arc::new(schema(&columns));
     let mut messages = writer(&schema);
+    messages.get_mut().clear();
     let (mut batch, mut bytes) = (Gathered::new(&kinds), 0);
     Box::new(move |record, out| {
         if let Some(record) = record {
-            rows::read(&columns, &record[KV_HEADER_BYTES..], |values| {
+            let pushed = rows::read(&columns, &record[KV_HEADER_BYTES..], |values| {
                 batch.push(0, values)
-            })?;
+            });
+            pushed.map_err(too_long)?;
             bytes += record.len();
         }
         if batch.is_empty() || record.is_some() && bytes < FRAME_BYTES {
-            return Ok(());
+            return Ok(0);
         }
         let full = std::mem::replace(&mut batch, Gathered::new(&kinds));
         bytes = 0;
         let full = batch_of(&columns, &schema, full);
         let full = full.map_err(|(_, cause)| Error::new(ErrorKind::Input, DOING, cause))?;
-        messages.get_mut().clear();
         messages.write(&full).map_err(wrong)?;
-        out.append(messages.get_mut());
-        Ok(())
+        // What is empty comes back for the next one.
+        std::mem::swap(messages.get_mut(), out);
+        Ok(full.num_rows() as u64)
     })
 }
 
@@ -185,9 +199,15 @@ pub fn text_of(
 ) -> Result<ArrayRef, (usize, String)> {
     let array = StringArray::try_new(ends.clone(), bytes.clone(), nulls);
     Ok(Arc::new(array.map_err(|_| {
+        const SHOWN_BYTES: usize = 60;
+        let at = first_wrong(&ends, &bytes);
+        let value = &bytes[ends[at] as usize..ends[at + 1] as usize];
+        let shown = String::from_utf8_lossy(&value[..value.len().min(SHOWN_BYTES)]);
         let name = &column.name;
-        let text = format!("column {name} is not UTF-8, as text is in Arrow");
-        (first_wrong(&ends, &bytes), text)
+        (
+            at,
+            format!("column {name} has {shown:?}, which is not UTF-8, as text in Arrow is"),
+        )
     })?))
 }
 

@@ -560,6 +560,9 @@ impl Settings {
 
 /// Refuses two columns of one name.
 fn check_names(columns: &[Column]) -> Result<()> {
+    if columns.is_empty() {
+        return Err(wrong("a table has at least one column".to_owned()));
+    }
     for (number, column) in columns.iter().enumerate() {
         let mut before = columns[..number].iter();
         if before.any(|other| other.name == column.name) {

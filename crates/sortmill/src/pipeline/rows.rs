@@ -138,12 +138,12 @@ pub(super) fn read<T>(
     see: impl FnOnce(&[Value<'_>]) -> Result<T>,
 ) -> Result<T> {
     let mut rest = values;
-    let value = |at: usize| columns[at].take(&mut rest).ok_or_else(corrupt);
-    let seen = row(columns.len(), value, see)?;
-    match rest.is_empty() {
-        true => Ok(seen),
-        false => Err(corrupt()),
-    }
+    let value = |at: usize| {
+        let value = columns[at].take(&mut rest).ok_or_else(corrupt)?;
+        let is_whole = at + 1 < columns.len() || rest.is_empty();
+        is_whole.then_some(value).ok_or_else(corrupt)
+    };
+    row(columns.len(), value, see)
 }
 
 /// The records of a file that [`super::Form::Rows`] is the form of, one after the other.

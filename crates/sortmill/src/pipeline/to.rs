@@ -1,4 +1,4 @@
-//! Where a table goes: one file, or several of equal counts; and whether what is there may be replaced.
+//! Where a table goes: one file, or several, of equal counts or as a column tells; and whether what is there may be replaced.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ impl Table {
         if let Some(cause) = form.wrong(&to.writes(&self.columns).columns) {
             return Err(super::wrong(cause));
         }
-        Pipeline { table, to }.in_files(count)
+        Pipeline { table, to }.of_files(count)
     }
 
     /// Whether the last verb has put records in the order of column `at`, upwards, and of others behind it.
@@ -84,8 +84,16 @@ impl Pipeline {
     /// them.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for no files, or more than 100,000.
-    pub fn in_files(mut self, count: u64) -> Result<Self> {
+    /// [`ErrorKind::Usage`] for no files, or more than 100,000, and where a column tells the file ([`Table::write_told`]).
+    pub fn in_files(self, count: u64) -> Result<Self> {
+        if self.to.told.is_some() {
+            let cause = "how many files there are was said with the column that tells them";
+            return Err(super::wrong(cause.to_owned()));
+        }
+        self.of_files(count)
+    }
+
+    fn of_files(mut self, count: u64) -> Result<Self> {
         if !(1..=PARTS_MAX).contains(&count) {
             let cause = format!("there can be 1 to {PARTS_MAX} files, not {count}");
             return Err(super::wrong(cause));

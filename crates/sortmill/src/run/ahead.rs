@@ -96,33 +96,16 @@ impl<'p, 'a> Ahead<'p, 'a> {
     /// The job's, when it is ending.
     #[inline]
     pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
-        self.count();
-        self.put_part(record, meter)
-    }
-
-    /// Counts a record.
-    pub fn count(&mut self) {
-        match &mut self.turn {
-            None => self.records += 1,
-            Some(turn) => turn.sink().records += 1,
-        }
-    }
-
-    /// Takes a part of a record, or a piece that holds some, which are counted by themselves.
-    ///
-    /// # Errors
-    /// As of [`Ahead::put`].
-    #[inline]
-    pub fn put_part(&mut self, part: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         if self.turn.is_none() {
-            if self.bytes.len() + part.len() <= self.bytes_max {
-                self.bytes.extend_from_slice(part);
+            if self.bytes.len() + record.len() <= self.bytes_max {
+                self.bytes.extend_from_slice(record);
+                self.records += 1;
                 return Ok(());
             }
             self.take_turn(meter)?;
         }
         match &mut self.turn {
-            Some(turn) => turn.sink().put_part(part, meter),
+            Some(turn) => turn.sink().put_made(record, meter),
             None => unreachable!("it was just taken"),
         }
     }
@@ -138,8 +121,7 @@ impl<'p, 'a> Ahead<'p, 'a> {
         let mut kept = lock(&self.phase.sink);
         let sink = kept.get_or_insert_with(|| Sink::new(self.phase.output, 0));
         let before = (sink.bytes, sink.records);
-        sink.put_part(&self.bytes, meter)?;
-        sink.records += self.records;
+        sink.put_all_made(&self.bytes, self.records, meter)?;
         self.bytes.clear();
         self.turn = Some(Turn { sink: kept, before });
         Ok(())
@@ -198,7 +180,6 @@ impl<'a> Phase<'a> {
             order: &self.order,
             out: Out::Ahead(Ahead::new(self, number)),
             makes: self.makes(None),
-            pieces: self.pieces(),
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
             dropped: Fingerprint::default(),
@@ -228,8 +209,7 @@ impl<'a> Phase<'a> {
             };
             let mut kept = lock(&self.sink);
             let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
-            sink.put_part(&bytes, meter)?;
-            sink.records += records;
+            sink.put_all_made(&bytes, records, meter)?;
             drop(kept);
             bytes.clear();
             lock(&self.spares.lying).empty.push(bytes);

@@ -12,10 +12,8 @@
 //! Nobody knows how long what a function makes will be, so units take turns and one sink goes from file to file. How many
 //! there will be is known only of a function that makes one of each record; another number is its fault, and no output.
 
-use super::pieces::Pieces;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::job::Framing;
 use crate::manifest::Part;
 use crate::metrics::Meter;
 use crate::parts::Even;
@@ -46,8 +44,6 @@ pub struct MadeParts {
     heading: Vec<u8>,
     /// What fingerprints are keyed by.
     key: u64,
-    /// What gathers records, if they come out so.
-    pieces: Option<Pieces>,
     /// How many have come.
     count: u64,
     /// Those of the part that is being filled.
@@ -57,13 +53,12 @@ pub struct MadeParts {
 }
 
 impl MadeParts {
-    /// None has come. Each part begins with `heading`, and has its records in pieces if there is a `framing`.
-    pub fn new(cut: MadeCut, heading: &[u8], key: u64, framing: Option<&Framing>) -> Self {
+    /// None has come. Each part begins with `heading`.
+    pub fn new(cut: MadeCut, heading: &[u8], key: u64) -> Self {
         Self {
             cut,
             heading: heading.to_vec(),
             key,
-            pieces: framing.map(Pieces::new),
             count: 0,
             open: Fingerprint::default(),
             parts: Vec::new(),
@@ -88,13 +83,7 @@ impl MadeParts {
         }
         self.count += 1;
         self.open.add(record, self.key);
-        match &mut self.pieces {
-            None => sink.put(record, meter)?,
-            Some(pieces) => {
-                sink.records += 1;
-                pieces.put(Some(record), |piece| sink.put_part(piece, meter))?;
-            }
-        }
+        sink.put_made(record, meter)?;
         Ok(record)
     }
 
@@ -115,8 +104,9 @@ impl MadeParts {
                     Ok((u64::from_le_bytes(*part), record))
                 }
                 _ => {
-                    let cause =
-                        format!("what it made belongs to none of the parts {open} to {count}");
+                    let cause = format!(
+                        "what it made belongs to none of the parts from {open} on, of {count}"
+                    );
                     Err(Error::new(ErrorKind::Function, DOING, cause))
                 }
             },
@@ -171,12 +161,10 @@ impl MadeParts {
     }
 
     fn end_part(&mut self, sink: &mut Sink<'_>, meter: &mut Meter<'_>) -> Result<()> {
-        if let Some(pieces) = &mut self.pieces {
-            pieces.end(|piece| sink.put_part(piece, meter))?;
-        }
+        sink.end_pieces(meter)?;
         self.parts.push(Part {
             fingerprint: std::mem::take(&mut self.open),
-            stored_bytes: self.pieces.as_ref().map(|_| sink.part_bytes()),
+            stored_bytes: sink.gathers().then(|| sink.part_bytes()),
             ..Part::default()
         });
         sink.end_part(meter)

@@ -29,7 +29,6 @@ mod ordered;
 mod origins;
 mod parts;
 mod pass;
-mod pieces;
 mod probe;
 mod proof;
 mod relocate;
@@ -238,9 +237,9 @@ fn foresee_parts(job: &Job, parts: &Parts, plan: &Plan, cut_keys: Option<&CutKey
     if job.reduce.is_some() {
         return match made_parts(job, 0)? {
             Some(cut) => Ok(cut.count()),
-            None => refuse(
-                "what a reduce function makes goes to one file, or, as bytes, to so many of equal counts",
-            ),
+            None => {
+                refuse("what a reduce function makes goes to one file, or, as bytes, to so many")
+            }
         };
     }
     if job.is_unique() && parts.cut != PartCut::Partitions && job.boundaries != Boundaries::Uniform

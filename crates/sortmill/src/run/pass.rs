@@ -20,8 +20,7 @@ use crate::bodies::Bodies;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Job, Output};
 use crate::metrics::{Finished, Meter, Stage};
-use crate::order::{Format, kv_bytes};
-use crate::passing::Passing;
+use crate::passing::{Passing, first_pair};
 use crate::plan::Plan;
 use crate::queue::Stop;
 use crate::stage::read::Source;
@@ -132,9 +131,7 @@ impl<'a> Phase<'a> {
             while let Some(batch) = passing.next() {
                 let mut rest = &batch[..];
                 while !rest.is_empty() {
-                    let bytes = kv_bytes(rest).and_then(|bytes| usize::try_from(bytes).ok());
-                    let halves = bytes.and_then(|bytes| rest.split_at_checked(bytes));
-                    let (record, behind) = halves.ok_or_else(no_pair)?;
+                    let (record, behind) = first_pair(rest)?;
                     way.gathered.add(record, way.shared.number);
                     way.put(record, meter)?;
                     rest = behind;
@@ -145,9 +142,4 @@ impl<'a> Phase<'a> {
         })?;
         Ok(done)
     }
-}
-
-fn no_pair() -> Error {
-    let cause = format!("what was mapped did not come back as {:?}", Format::Kv);
-    Error::new(ErrorKind::Lost, "passing on what was mapped", cause)
 }

@@ -21,7 +21,6 @@ use super::long::gather_long;
 use super::made_parts::{MadeCut, MadeParts};
 use super::merging::merge_unit;
 use super::parts::{InParts, Piece, put_sorted};
-use super::pieces::Pieces;
 use super::tail::{Makes, Out, Tail, WayOut};
 use super::until::{discard, received_bytes};
 use super::{Shared, expected, relocate, unmapped};
@@ -29,6 +28,7 @@ use crate::bodies::{Bodies, BodyReader, Means};
 use crate::cluster::message::Place;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
+use crate::framing::Framed;
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Order;
@@ -599,7 +599,8 @@ impl<'a> Phase<'a> {
         if header.is_empty() {
             return Ok(());
         }
-        let mut first = Sink::new(self.output, 0);
+        let framed = self.shared.job.reduce_framing.as_ref().map(Framed::new);
+        let mut first = Sink::new(self.output, 0).gathering(framed);
         first.put_part(header, meter)?;
         match self.in_turn {
             true => *sink = Some(first),
@@ -660,11 +661,6 @@ impl<'a> Phase<'a> {
         }
     }
 
-    /// What gathers what is made of them, if it comes out so.
-    pub fn pieces(&self) -> Option<Pieces> {
-        self.shared.job.reduce_framing.as_ref().map(Pieces::new)
-    }
-
     /// Puts records into a sink. Answers the fingerprint of those.
     pub fn put_records(
         &self,
@@ -691,7 +687,6 @@ impl<'a> Phase<'a> {
             order: &self.order,
             out: Out::Sink(sink),
             makes,
-            pieces: self.pieces(),
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
             dropped: Fingerprint::default(),
@@ -747,9 +742,7 @@ impl<'a> Phase<'a> {
         match sink {
             Some(mut sink) => {
                 tail.end(&mut sink, meter)?;
-                if let Some(framing) = &self.shared.job.reduce_framing {
-                    sink.put_part(&framing.tail, meter)?;
-                }
+                sink.end_pieces(meter)?;
                 let bytes = sink.bytes;
                 sink.finish_all(self.padded, meter)?;
                 Ok(bytes)

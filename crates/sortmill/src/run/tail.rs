@@ -7,7 +7,6 @@ use super::Shared;
 use super::ahead::Ahead;
 use super::long::put_item;
 use super::made_parts::MadeParts;
-use super::pieces::Pieces;
 use super::sorting::{Done, Span};
 use crate::bodies::BodyReader;
 use crate::error::{Error, ErrorKind, Result};
@@ -39,9 +38,7 @@ impl Tail {
     /// Before the first unit. `key` is the fingerprints'.
     pub fn new(job: &Job, plan: &Plan, key: u64, span: &Span<'_>) -> Self {
         if let Some(cut) = span.made_parts {
-            let framing = job.reduce_framing.as_ref();
-            let parts = MadeParts::new(cut, span.header, key, framing);
-            return Self::Parts(Box::new(parts));
+            return Self::Parts(Box::new(MadeParts::new(cut, span.header, key)));
         }
         let delimiter = || job.map_makes_pairs.then(|| plan.input_order().delimiter());
         match job.yields {
@@ -107,19 +104,12 @@ impl Out<'_, '_> {
         }
     }
 
-    /// Puts a piece that holds records, which are counted when they come.
-    fn put_piece(&mut self, piece: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+    /// Puts what a function made of records.
+    #[inline]
+    fn put_made(&mut self, made: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         match self {
-            Self::Sink(sink) => sink.put_part(piece, meter),
-            Self::Ahead(ahead) => ahead.put_part(piece, meter),
-        }
-    }
-
-    /// Counts a record.
-    fn count(&mut self) {
-        match self {
-            Self::Sink(sink) => sink.records += 1,
-            Self::Ahead(ahead) => ahead.count(),
+            Self::Sink(sink) => sink.put_made(made, meter),
+            Self::Ahead(ahead) => ahead.put(made, meter),
         }
     }
 }
@@ -130,8 +120,6 @@ pub struct WayOut<'w, 'a> {
     pub order: &'w Order,
     pub out: Out<'w, 'a>,
     pub makes: Makes<'w>,
-    /// What gathers what a reduce function makes, if it comes out so and in one file.
-    pub pieces: Option<Pieces>,
     /// What came out of the sorters.
     pub gathered: Fingerprint,
     /// What a reduce function made.
@@ -200,7 +188,6 @@ impl WayOut<'_, '_> {
         };
         let mut result = Ok(());
         let (out, reduced, key) = (&mut self.out, &mut self.reduced, self.shared.number);
-        let pieces = &mut self.pieces;
         let plan = self.shared.plan;
         let bytes_max = plan.record_bytes_max;
         let is_free = self.shared.job.reduce_makes_bytes.is_some();
@@ -215,13 +202,7 @@ impl WayOut<'_, '_> {
                 (true, Some(parts), Out::Sink(sink)) => {
                     parts.put(made, sink, meter).map(|told| record = told)
                 }
-                (true, _, out) => match pieces {
-                    None => out.put(made, meter),
-                    Some(pieces) => {
-                        out.count();
-                        pieces.put(Some(made), |piece| out.put_piece(piece, meter))
-                    }
-                },
+                (true, _, out) => out.put_made(made, meter),
                 (false, ..) => Err(Error::new(
                     ErrorKind::Usage,
                     "calling the reduce function",
@@ -233,11 +214,6 @@ impl WayOut<'_, '_> {
             };
             reduced.add(record, key);
         });
-        match (pieces, record) {
-            (Some(pieces), None) if result.is_ok() => {
-                pieces.put(None, |piece| out.put_piece(piece, meter))
-            }
-            _ => result,
-        }
+        result
     }
 }

@@ -14,7 +14,9 @@ use sortmill_io::sync::{Arc, Mutex, lock};
 use sortmill_io::{ALIGN_BYTES, Buffer, File, Op, OpKind, Os, Pool, Ring, align_down, align_up};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::framing::Framed;
 use crate::metrics::{Meter, Stage, State};
+use crate::passing::first_pair;
 use crate::queue::{Queue, Stop};
 
 pub use parts::PartFiles;
@@ -218,6 +220,8 @@ pub struct Sink<'a> {
     /// Where this sink's bytes begin and end in the buffer.
     begin: usize,
     end: usize,
+    /// What gathers records into pieces, if they come out so.
+    framed: Option<Box<Framed>>,
     /// Bytes taken before its file began.
     bytes_before: u64,
     /// Bytes taken.
@@ -245,6 +249,7 @@ impl<'a> Sink<'a> {
             start: align_down(offset),
             begin,
             end: begin,
+            framed: None,
             bytes_before: 0,
             bytes: 0,
             records: 0,
@@ -292,11 +297,75 @@ impl<'a> Sink<'a> {
     /// Goes on with the next file, from its beginning.
     pub fn next_part(&mut self) {
         *self = Self {
+            framed: self.framed.take(),
             bytes_before: self.bytes,
             bytes: self.bytes,
             records: self.records,
             ..Self::in_part(self.output, self.part + 1, 0, 0)
         };
+    }
+
+    /// The same, which gathers what it is made into pieces ([`Sink::put_made`]).
+    #[must_use]
+    pub fn gathering(self, framed: Option<Framed>) -> Self {
+        Self {
+            framed: framed.map(Box::new),
+            ..self
+        }
+    }
+
+    /// Takes what was made of one record, and gathers it if it comes out in pieces.
+    ///
+    /// # Errors
+    /// The job's, when it is ending, and those of who gathers.
+    #[inline]
+    pub fn put_made(&mut self, made: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+        match self.framed.take() {
+            None => self.put(made, meter),
+            Some(mut framed) => {
+                self.records += 1;
+                let put = framed.put(made, |piece| self.put_part(piece, meter));
+                self.framed = Some(framed);
+                put
+            }
+        }
+    }
+
+    /// The same of `count` that lie one behind the other.
+    ///
+    /// # Errors
+    /// As [`Sink::put_made`]; [`ErrorKind::Lost`] for what is no pair where pairs are gathered.
+    pub fn put_all_made(&mut self, made: &[u8], count: u64, meter: &mut Meter<'_>) -> Result<()> {
+        if self.framed.is_none() {
+            self.records += count;
+            return self.put_part(made, meter);
+        }
+        let mut rest = made;
+        while !rest.is_empty() {
+            let (pair, behind) = first_pair(rest)?;
+            self.put_made(pair, meter)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Of what is gathered nothing more comes in this file.
+    ///
+    /// # Errors
+    /// As [`Sink::put_made`].
+    pub fn end_pieces(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let Some(mut framed) = self.framed.take() else {
+            return Ok(());
+        };
+        let ended = framed.end(|piece| self.put_part(piece, meter));
+        self.framed = Some(framed);
+        ended
+    }
+
+    /// Whether it gathers.
+    #[must_use]
+    pub fn gathers(&self) -> bool {
+        self.framed.is_some()
     }
 
     /// Takes one record.
