@@ -42,6 +42,12 @@ fn seed() -> u64 {
     seed.unwrap_or(1)
 }
 
+/// How far apart faults are that could be `step` operations apart: `FAULT_STEP` times as far, where there is less time.
+fn apart(step: usize) -> usize {
+    let times = std::env::var("FAULT_STEP").ok();
+    step * times.and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
 /// Splitmix64.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -272,6 +278,7 @@ fn judge(case: &Case, outcome: &Outcome, for_good: bool) {
 
 /// One fault after the other, `step` operations apart, until the job is over before the fault.
 fn sweep(case: &Case, kind: FaultKind, for_good: bool, step: usize) {
+    let step = apart(step);
     let seed = seed();
     println!("SEED={seed}");
     let healthy = case.run(seed, None);

@@ -13,7 +13,7 @@ use sortmill::queue::Stop;
 use sortmill::run;
 
 use super::packed::unpacked;
-use super::{OLD, Outcome, harmless, leftovers, random, seed, sorted, under_schedule};
+use super::{OLD, Outcome, apart, harmless, leftovers, random, seed, sorted, under_schedule};
 use crate::csv_by;
 
 /// Sorted inputs and what they are to become.
@@ -178,6 +178,7 @@ impl Case {
 
     /// One fault after the other, `step` operations apart.
     fn sweep(&self, kind: FaultKind, for_good: bool, step: usize) {
+        let step = apart(step);
         let seed = seed();
         println!("SEED={seed}");
         let healthy = self.run(seed, None);

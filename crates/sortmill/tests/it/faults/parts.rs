@@ -131,6 +131,7 @@ impl InParts {
         self.judge(&healthy, false);
         assert_eq!(healthy.before > 0, self.over);
         let mut struck = 0;
+        let step = super::apart(step);
         for at in (0..healthy.operations + 20).step_by(step) {
             let fault = Fault { at, for_good, kind };
             let ended = self.run(seed.wrapping_mul(1_000_003) + at, Some(fault));
