@@ -108,7 +108,7 @@ def test_empty_files_and_those_of_other_forms(tmp_path: Path, draw: random.Rando
         job.run(memory="128 MiB")
 
 
-@pytest.mark.parametrize(("value", "told"), [(3, "has 3, where files are 0 to 2"), (-1, "has -1"), (None, "has no number")])
+@pytest.mark.parametrize(("value", "told"), [(3, "column part has 3, where files are 0 to 2"), (-1, "column part has -1"), (None, "column part has no number")])
 def test_a_file_that_there_is_not(tmp_path: Path, value: int | None, told: str) -> None:
     rows = [(0, "a"), (2, "b"), (value, "c")]
     job = sm.Pipeline()

@@ -574,9 +574,9 @@ class Table:
 
         As for every `write_` function: with `files`, `path` is a folder of so many files, each of as many records as any
         other or one more, and a manifest; without, a file. `partition` is a column of whole numbers that tells the file of each
-        record, from 0, and is not written; files then have as many records as come. `compression` is `"gzip"`, `"zstd"`, `"lz4"`, `"bzip2"`, `"xz"` or
-        `"none"`, of a `level` that it has; if nothing is said a file is compressed as the end of its name says, those of a
-        folder are not. Each of several files is compressed by itself. What is there is replaced once the new output is
+        record, from 0, and is not written; files then have as many records as come. `compression` is `"gzip"`, `"zstd"`,
+        `"lz4"`, `"bzip2"`, `"xz"` or `"none"`, of a `level` that it has; if nothing is said a file is compressed as the end of
+        its name says, those of a folder are not. Each of several files is compressed by itself. What is there is replaced once the new output is
         complete, or refused with `mode="error"`; a folder must be empty or what an earlier run made.
         """
         self._write(path, "text", how_of(files, partition, compression, level, mode))

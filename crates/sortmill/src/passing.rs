@@ -177,6 +177,19 @@ impl Passing {
     }
 }
 
+/// The pair that `bytes` begin with, and what is behind it.
+///
+/// # Errors
+/// [`ErrorKind::Lost`] when they begin with no whole pair, where pairs have been put one behind the other.
+pub fn first_pair(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let pair_bytes = kv_bytes(bytes).and_then(|bytes| usize::try_from(bytes).ok());
+    let halves = pair_bytes.and_then(|pair_bytes| bytes.split_at_checked(pair_bytes));
+    halves.ok_or_else(|| {
+        let cause = format!("what was made did not come back as {:?}", Format::Kv);
+        Error::new(ErrorKind::Lost, "passing on what was made", cause)
+    })
+}
+
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
@@ -226,17 +239,4 @@ mod tests {
         });
         assert!(!passing.put(2, b"late"));
     }
-}
-
-/// The pair that `bytes` begin with, and what is behind it.
-///
-/// # Errors
-/// [`ErrorKind::Lost`] when they begin with no whole pair, where pairs have been put one behind the other.
-pub fn first_pair(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let pair_bytes = kv_bytes(bytes).and_then(|bytes| usize::try_from(bytes).ok());
-    let halves = pair_bytes.and_then(|pair_bytes| bytes.split_at_checked(pair_bytes));
-    halves.ok_or_else(|| {
-        let cause = format!("what was made did not come back as {:?}", Format::Kv);
-        Error::new(ErrorKind::Lost, "passing on what was made", cause)
-    })
 }

@@ -558,7 +558,7 @@ impl Settings {
     }
 }
 
-/// Refuses two columns of one name.
+/// Refuses two columns of one name, and none at all.
 fn check_names(columns: &[Column]) -> Result<()> {
     if columns.is_empty() {
         return Err(wrong("a table has at least one column".to_owned()));

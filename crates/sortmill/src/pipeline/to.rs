@@ -133,8 +133,8 @@ pub(super) struct Writes {
     pub form: Form,
     /// Those that are written.
     pub columns: Vec<Column>,
-    /// Which column tells the file, and how many files there are.
-    told: Option<(usize, u64)>,
+    /// Which column tells the file, what it is called, and how many files there are.
+    told: Option<(usize, String, u64)>,
 }
 
 impl Writes {
@@ -148,28 +148,27 @@ impl Writes {
     /// # Errors
     /// Those of [`Form::write`], and [`ErrorKind::Input`] for a file that there is not.
     pub fn write(&self, record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
-        let Some((told, count)) = self.told else {
+        let Some((told, name, count)) = &self.told else {
             return self.form.write(&self.columns, record, to);
         };
-        let number = match record[told] {
+        let number = match record[*told] {
             Value::I64(number) => u64::try_from(number).ok(),
             Value::U64(number) => Some(number),
             _ => None,
         };
-        let Some(number) = number.filter(|&number| number < count) else {
+        let Some(number) = number.filter(|number| number < count) else {
             let mut value = Vec::new();
-            write_plain(&record[told], &mut value);
+            write_plain(&record[*told], &mut value);
             let value = match value.is_empty() {
                 true => "no number".into(),
                 false => String::from_utf8_lossy(&value),
             };
             let last = count - 1;
-            let cause =
-                format!("the column that tells the file has {value}, where files are 0 to {last}");
+            let cause = format!("column {name} has {value}, where files are 0 to {last}");
             return Err(Error::new(ErrorKind::Input, "choosing the file", cause));
         };
         to.extend_from_slice(&number.to_le_bytes());
-        let value = |at: usize| Ok(record[at + usize::from(at >= told)]);
+        let value = |at: usize| Ok(record[at + usize::from(at >= *told)]);
         row(self.columns.len(), value, |values| {
             self.form.write(&self.columns, values, to)
         })
@@ -196,7 +195,7 @@ impl To {
 
     /// How records of `columns` are written.
     pub fn writes(&self, columns: &[Column]) -> Writes {
-        let told = self.told.map(|at| (at, self.files.unwrap_or(1)));
+        let told = (self.told).map(|at| (at, columns[at].name.clone(), self.files.unwrap_or(1)));
         let is_written = |&(at, _): &(usize, &Column)| self.told != Some(at);
         let written = columns.iter().enumerate().filter(is_written);
         Writes {

@@ -327,6 +327,13 @@ fn sessions_end_with_a_pause() {
     assert!(sorted(&found) == wanted);
 }
 
+/// How many pages and times of a group differ.
+fn different(group: &[(i64, &str)]) -> (usize, usize) {
+    let pages: BTreeSet<&str> = group.iter().map(|(_, page)| *page).collect();
+    let times: BTreeSet<i64> = group.iter().map(|(time, _)| *time).collect();
+    (pages.len(), times.len())
+}
+
 #[test]
 fn different_values_are_counted() {
     let clicks = Clicks::new("different_values_are_counted", 40_000);
@@ -352,16 +359,11 @@ fn different_values_are_counted() {
         for line in found.lines() {
             let values: Vec<&str> = line.split(',').collect();
             let group = &clicks.groups()[values[0]];
-            let pages: BTreeSet<&str> = group.iter().map(|(_, page)| *page).collect();
-            let times: BTreeSet<i64> = group.iter().map(|(time, _)| *time).collect();
+            let (pages, times) = different(group);
             let sum: i64 = group.iter().map(|(time, _)| time).sum();
-            let wanted = [
-                pages.len().to_string(),
-                group.len().to_string(),
-                sum.to_string(),
-            ];
+            let wanted = [pages.to_string(), group.len().to_string(), sum.to_string()];
             assert_eq!([values[1], values[3], values[4]], wanted);
-            let (about, truth) = (values[2].parse::<f64>().unwrap(), times.len() as f64);
+            let (about, truth) = (values[2].parse::<f64>().unwrap(), times as f64);
             // Six standard errors, and of few values two that share a register.
             assert!(
                 (about - truth).abs() <= 0.1 * truth + 2.5,
@@ -378,11 +380,8 @@ fn different_values_are_counted() {
     assert_eq!(found.lines().count(), clicks.groups().len());
     for line in found.lines() {
         let values: Vec<&str> = line.split(',').collect();
-        let group = &clicks.groups()[values[0]];
-        let pages: BTreeSet<&str> = group.iter().map(|(_, page)| *page).collect();
-        let times: BTreeSet<i64> = group.iter().map(|(time, _)| *time).collect();
-        let wanted = [pages.len(), times.len()].map(|count| count.to_string());
-        assert_eq!(values[1..], wanted);
+        let (pages, times) = different(&clicks.groups()[values[0]]);
+        assert_eq!(values[1..], [pages, times].map(|count| count.to_string()));
     }
 }
 

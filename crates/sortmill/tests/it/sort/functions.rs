@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
-use sortmill::job::{MapFn, ReduceFn, Reducer, Tuning, each};
+use sortmill::io::sim::Sim;
+use sortmill::job::{Framing, Input, Job, MapFn, Output, ReduceFn, Reducer, Tuning, each};
 use sortmill::order::{Format, KeyPart};
+use sortmill::parts::{PartCut, PartName, Parts};
+use sortmill::queue::Stop;
+use sortmill::run;
 
 use super::inputs::{Lines, Random, fixed, lines, seed};
 use super::{Case, MACHINES, Machine, SMALL, compare, oracle, report};
@@ -246,5 +250,121 @@ fn a_mapper_with_state_and_a_reducer_of_bytes() {
             .iter()
             .find(|one| one.name.starts_with("state"));
         assert!(state.is_some_and(|state| state.bytes > 0));
+    }
+}
+
+/// Tells in front of each line its part, which follows from the number that it is, in so many bytes.
+fn tells(part: fn(u64) -> u64, part_bytes: usize) -> ReduceFn {
+    Arc::new(move || -> Reducer {
+        Box::new(move |record, out| {
+            if let Some(line) = record {
+                let number = std::str::from_utf8(line).unwrap().trim_end();
+                let part = part(number.parse().unwrap()).to_le_bytes();
+                out(&[&part[..part_bytes], line].concat());
+            }
+        })
+    })
+}
+
+/// Pieces of one record each, which tell too many where `lost`.
+fn pieces_of_one(lost: bool) -> Framing {
+    Framing {
+        make: Arc::new(move || {
+            Box::new(move |record, out| {
+                let Some(record) = record else {
+                    return Ok(0);
+                };
+                out.extend_from_slice(&[b"<", record].concat());
+                Ok(if lost { 2 } else { 1 })
+            })
+        }),
+        tail: b"end".to_vec(),
+        held_bytes: 0,
+    }
+}
+
+#[test]
+fn parts_that_a_function_tells() {
+    let run = |input: &[u8], with: &dyn Fn(&mut Job)| {
+        let sim = Sim::new(1);
+        sim.put("/in", input);
+        let parts = Parts {
+            folder: "/out".into(),
+            cut: PartCut::Count(4),
+            name: PartName::default(),
+            overwrite: false,
+        };
+        let input = vec![Input::Path("/in".into())];
+        let mut job = Job::new(input, Output::Parts(parts), Format::Lines);
+        job.memory_bytes = Some(64 << 20);
+        job.reduce = Some(tells(|number| number, 8));
+        job.reduce_makes_bytes = Some(b"head\n".to_vec());
+        job.reduce_tells_part = true;
+        with(&mut job);
+        let result = run::sort(&job, &sim, &Stop::new()).map(|_| {
+            let file = |part| sim.get(format!("/out/part-{part:05}")).unwrap();
+            [0, 1, 2, 3].map(|part| String::from_utf8(file(part)).unwrap())
+        });
+        assert!(result.is_ok() || !sim.names().iter().any(|name| name.starts_with("/out")));
+        result
+    };
+    let found = run(b"3\n1\n3\n", &|_| ()).unwrap();
+    assert_eq!(found, ["head\n", "head\n1\n", "head\n", "head\n3\n3\n"]);
+    let framed = run(b"3\n1\n3\n", &|job| {
+        job.reduce_framing = Some(pieces_of_one(false))
+    });
+    assert_eq!(
+        framed.unwrap(),
+        [
+            "head\nend",
+            "head\n<1\nend",
+            "head\nend",
+            "head\n<3\n<3\nend"
+        ]
+    );
+    type With = fn(&mut Job);
+    let refused: [(&[u8], With, ErrorKind, &str); 6] = [
+        // As text 10 comes before 2, and there are no 11 parts either.
+        (
+            b"2\n10\n",
+            |_| (),
+            ErrorKind::Function,
+            "parts from 0 on, of 4",
+        ),
+        (
+            b"1\n3\n",
+            |job| job.reduce = Some(tells(|number| 4 - number, 8)),
+            ErrorKind::Function,
+            "parts from 3 on, of 4",
+        ),
+        (
+            b"1\n",
+            |job| job.reduce = Some(tells(|number| number, 3)),
+            ErrorKind::Function,
+            "parts from 0 on, of 4",
+        ),
+        (
+            b"1\n",
+            |job| job.reduce_framing = Some(pieces_of_one(true)),
+            ErrorKind::Lost,
+            "1 records were gathered, and pieces hold 2",
+        ),
+        (
+            b"1\n",
+            |job| job.output = Output::Path("/out".into()),
+            ErrorKind::Usage,
+            "there is one output",
+        ),
+        (
+            b"1\n",
+            |job| job.reduce_makes_bytes = None,
+            ErrorKind::Usage,
+            "and that is records",
+        ),
+    ];
+    for (input, with, kind, cause) in refused {
+        let error = run(input, &with).unwrap_err();
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.cause.contains(cause), "{error}");
     }
 }
