@@ -8,9 +8,12 @@
 
 use std::cmp::Ordering;
 
+use sortmill_io::sync::Arc;
+
 use super::column::{Column, Type, Value, corrupt, take};
 use super::exact::ExactSum;
 use super::quantile::Quantile;
+use super::reckon::shown;
 use super::sketch::Sketch;
 use super::steps::Steps;
 use crate::error::{Error, ErrorKind, Result};
@@ -133,6 +136,7 @@ impl Aggregate {
             let computed = Computed {
                 kind: Kind::Count,
                 at: 0,
+                name: "".into(),
                 of: Type::U64,
                 nullable: false,
             };
@@ -167,6 +171,7 @@ impl Aggregate {
                 kind => kind,
             },
             at,
+            name: name.as_str().into(),
             of,
             nullable,
         };
@@ -176,10 +181,12 @@ impl Aggregate {
 }
 
 /// An aggregate of one column of a table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Computed {
     kind: Kind,
     at: usize,
+    /// What its column is called.
+    name: Arc<str>,
     of: Type,
     /// Whether values may be missing.
     nullable: bool,
@@ -216,7 +223,7 @@ impl Computed {
 
     /// The same of values that lie in another column.
     pub fn moved_to(&self, at: usize) -> Self {
-        Self { at, ..*self }
+        Self { at, ..self.clone() }
     }
 
     /// Whether it must know how many values there are before they come.
@@ -235,7 +242,10 @@ impl Computed {
             true => Kind::CountValues,
             false => Kind::Count,
         };
-        Self { kind, ..*self }
+        Self {
+            kind,
+            ..self.clone()
+        }
     }
 
     /// The state of no records.
@@ -391,13 +401,21 @@ impl Computed {
                     _ => u64::try_from(*sum).ok().map(Value::U64),
                 };
                 fitting.ok_or_else(|| {
-                    let cause = format!("the sum {sum} is beyond what {} holds", self.of.name());
+                    let (name, of) = (&self.name, self.of.name());
+                    let cause = format!("the sum {sum} of column {name} is beyond what {of} holds");
                     Error::new(ErrorKind::Input, "adding up a column", cause)
                 })?
             }
             State::Value(held) => held.as_ref().map_or(Value::Null, Owned::value),
         })
     }
+}
+
+/// An error of the group with these values, which it tells as well.
+pub(super) fn in_group<'v>(mut error: Error, group: impl IntoIterator<Item = Value<'v>>) -> Error {
+    let values: Vec<String> = group.into_iter().map(shown).collect();
+    error.cause += &format!(", in the group {}", values.join(", "));
+    error
 }
 
 /// What is known so far of a group.

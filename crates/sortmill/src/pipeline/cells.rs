@@ -23,6 +23,8 @@ pub enum Shape {
         wanted: Vec<Option<usize>>,
         /// How many values a record has, where nobody else looks.
         count: Option<usize>,
+        /// Whether that is one, so that an empty line is an empty value.
+        is_one: bool,
         /// Values that say that there is none, in columns where one may be missing.
         nulls: Vec<Vec<u8>>,
     },
@@ -37,12 +39,12 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Of separated values that are the columns of these numbers, from 0. `all`: a record has these and no others. `nulls`:
-    /// see [`is_missing`].
+    /// Of separated values that are the columns of these numbers, from 0, of records of `header_count` columns; without a
+    /// header a record has these and no others. `nulls`: see [`is_missing`].
     pub fn separated(
         separated: Separated,
         numbers: Vec<usize>,
-        all: bool,
+        header_count: Option<u64>,
         nulls: Vec<Vec<u8>>,
     ) -> Self {
         let mut wanted = vec![None; numbers.iter().max().map_or(0, |last| last + 1)];
@@ -52,8 +54,18 @@ impl Shape {
         Self::Separated {
             separated,
             wanted,
-            count: all.then_some(numbers.len()),
+            count: header_count.is_none().then_some(numbers.len()),
+            is_one: header_count.unwrap_or(numbers.len() as u64) == 1,
             nulls,
+        }
+    }
+
+    /// Whether `record` is a line of nothing that holds no record: neither an object nor values with delimiters between.
+    pub fn is_nothing(&self, record: &[u8]) -> bool {
+        match self {
+            Self::Separated { is_one, .. } => !is_one && without_end(record).is_empty(),
+            Self::Json => record.trim_ascii().is_empty(),
+            _ => false,
         }
     }
 }
@@ -96,6 +108,7 @@ impl Cells {
                 wanted,
                 count,
                 nulls,
+                ..
             } => {
                 let line = without_end(record);
                 self.find_separated(*separated, wanted, (columns, nulls), line);
@@ -336,7 +349,7 @@ mod tests {
             delimiter: b',',
             quote: Some(b'"'),
         };
-        let some = Shape::separated(csv, vec![3, 0], false, Vec::new());
+        let some = Shape::separated(csv, vec![3, 0], Some(4), Vec::new());
         let kinds = [Type::String, Type::I64];
         let read = |record: &str| values(&some, &kinds, record.as_bytes());
         assert_eq!(read("1,x,y,z\r\n"), Ok("z|I64(1)".into()));
@@ -349,7 +362,7 @@ mod tests {
                 .contains("column b: \"\" is no value")
         );
         assert!(read("3,\n").unwrap_err().contains("it has no column a"));
-        let all = Shape::separated(csv, vec![0, 1], true, Vec::new());
+        let all = Shape::separated(csv, vec![0, 1], None, Vec::new());
         assert_eq!(values(&all, &kinds, b"x,1\n"), Ok("x|I64(1)".into()));
         let cause = values(&all, &kinds, b"x,1,\n").unwrap_err();
         assert!(cause.contains("3 columns where 2 are expected"), "{cause}");
@@ -368,7 +381,7 @@ mod tests {
         };
         let read = |nulls: &[&str], record: &str| {
             let nulls = nulls.iter().map(|null| null.as_bytes().to_vec());
-            let shape = Shape::separated(csv, vec![0, 1, 2], true, nulls.collect());
+            let shape = Shape::separated(csv, vec![0, 1, 2], None, nulls.collect());
             values_of(&shape, nullable(), record.as_bytes())
         };
         // An empty text is one, unless that is said; an empty number is none.

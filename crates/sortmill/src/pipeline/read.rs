@@ -412,6 +412,14 @@ impl Inputs {
         let shape = match &self.how {
             How::Text { .. } => Shape::Line,
             How::Csv(csv) => {
+                let found = job.columns.as_ref().map(|columns| &columns.form);
+                let header_count = match found {
+                    Some(Form::Separated {
+                        header: Header::Found { count, .. },
+                        ..
+                    }) => Some(*count),
+                    _ => None,
+                };
                 // They decide nothing, so nobody need look at them before the values are read.
                 let by = job
                     .columns
@@ -426,7 +434,7 @@ impl Inputs {
                     quote: csv.quote,
                 };
                 let numbers = by.into_iter().flatten().map(number).collect();
-                Shape::separated(separated, numbers, !csv.header, self.nulls.clone())
+                Shape::separated(separated, numbers, header_count, self.nulls.clone())
             }
             How::Json => Shape::Json,
             How::Fixed { key, .. } => Shape::Fixed { key: key.clone() },
@@ -473,7 +481,7 @@ impl Reader {
         matches!(shape, Shape::Line) && files.is_none() && !self.bound.has_line_number
     }
 
-    /// Hands the values of `record`, which lies at `origin`, to `sink`.
+    /// Hands the values of `record`, which lies at `origin`, to `sink`; a line that holds none it passes over.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for what is no value of its column's type; that of `sink`.
@@ -486,6 +494,9 @@ impl Reader {
         } = &*self.bound;
         if self.reads_lines() {
             return sink(&[Value::Bytes(without_end(record))]);
+        }
+        if shape.is_nothing(record) {
+            return Ok(());
         }
         let mut rest = record.get(KV_HEADER_BYTES..).unwrap_or_default();
         match shape {

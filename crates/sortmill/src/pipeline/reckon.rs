@@ -363,9 +363,16 @@ fn float(value: Value<'_>) -> Option<f64> {
     }
 }
 
-fn shown(value: Value<'_>) -> String {
+/// A value in words that are not too many.
+pub(super) fn shown(value: Value<'_>) -> String {
     match (whole(value), value) {
+        (_, Value::Bool(value)) => value.to_string(),
         (Some(whole), _) => whole.to_string(),
+        (None, Value::Bytes(text)) => {
+            const SHOWN_BYTES: usize = 60;
+            let some = &text[..text.len().min(SHOWN_BYTES)];
+            format!("{:?}", String::from_utf8_lossy(some))
+        }
         (None, Value::F64(value)) => value.to_string(),
         (None, value) => format!("{value:?}"),
     }

@@ -12,7 +12,7 @@
 
 use sortmill_io::sync::Arc;
 
-use super::aggregate::{Computed, Owned, State, compare};
+use super::aggregate::{Computed, Owned, State, compare, in_group};
 use super::column::{Column, Type, Value, corrupt, row};
 use super::groups::{Event, MakeStreamFn};
 use super::key::OrderColumn;
@@ -268,6 +268,7 @@ impl Open {
             Some(number) => {
                 let (_, one) = &self.plan.aggregates[number];
                 one.value(&self.states[number])
+                    .map_err(|error| in_group(error, self.keys.iter().map(Owned::value)))
             }
         };
         row(keys + self.states.len(), get, out)

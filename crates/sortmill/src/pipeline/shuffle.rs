@@ -24,7 +24,7 @@ use std::ops::Range;
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::aggregate::{Computed, State};
+use super::aggregate::{Computed, State, in_group};
 use super::column::{Column, Value, corrupt, row};
 use super::combine::{HASH_BYTES, PairSink, Table, hashed};
 use super::draw::{Draw, Place};
@@ -297,8 +297,8 @@ impl Feed {
             How::Group(aggregates) => Some(Table::new(aggregates, state_bytes / tables)),
             _ => None,
         };
-        let count = |one| Table::new(&[one], state_bytes / tables);
-        let counts = shuffle.counted.map(count);
+        let count = |one| Table::new(std::slice::from_ref(one), state_bytes / tables);
+        let counts = shuffle.counted.as_ref().map(count);
         Self {
             shuffle: Arc::clone(shuffle),
             key: Vec::new(),
@@ -681,7 +681,9 @@ impl Hand {
                 let keys = shuffle.group_count;
                 let get = |number: usize| match number.checked_sub(keys) {
                     None => Ok(self.values.get(number)),
-                    Some(number) => aggregates[number].value(&self.states[number]),
+                    Some(number) => aggregates[number]
+                        .value(&self.states[number])
+                        .map_err(|error| in_group(error, (0..keys).map(|at| self.values.get(at)))),
                 };
                 row(keys + aggregates.len(), get, sink)
             }

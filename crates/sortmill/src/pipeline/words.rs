@@ -12,7 +12,7 @@
 //! group in it; what comes often is then still kept, in the few places of a cache that the next group takes over (CD 1.7.2: a
 //! small combiner for the commonest words).
 
-use super::aggregate::{Computed, State};
+use super::aggregate::{Computed, State, in_group};
 use super::column::{Column, Type, Value, corrupt, row};
 use super::combine::{ASIDE, PairSink, WORTH};
 use super::mix::{mix, unmix};
@@ -360,7 +360,9 @@ impl Open {
         let get = |number: usize| match number.checked_sub(1) {
             None => Ok(narrow.key(mixed)),
             Some(at) if states.is_empty() => Ok(narrow.aggregates[at].of_word(words[at])),
-            Some(at) => narrow.aggregates[at].value(&states[at]),
+            Some(at) => narrow.aggregates[at]
+                .value(&states[at])
+                .map_err(|error| in_group(error, [narrow.key(mixed)])),
         };
         let done = row(1 + words.len(), get, sink);
         self.states.clear();

@@ -673,7 +673,8 @@ fn what_goes_wrong_is_told() {
         .unwrap()
         .agg(&[sum("n").named("all")])
         .unwrap();
-    fails(&huge, &small(), ErrorKind::Input, "beyond what i64 holds");
+    let cause = "of column n is beyond what i64 holds, in the group true";
+    fails(&huge, &small(), ErrorKind::Input, cause);
 }
 
 #[test]

@@ -350,6 +350,79 @@ fn lines_of_csv() {
     assert_eq!(String::from_utf8(found).unwrap(), wanted);
 }
 
+/// Lines without anything are no records, where that cannot be what a record is: they count as lines, and no more.
+#[test]
+fn empty_lines_are_no_records() {
+    let mut random = Random::new(seed("empty_lines_are_no_records"));
+    let scratch = Scratch::new("empty_lines_are_no_records");
+    let bare = Csv {
+        header: false,
+        ..Csv::default()
+    };
+    let mut csv = "b,a\n".to_owned();
+    let (mut unnamed, mut json, mut one) = ("\n".to_owned(), " \r\n".to_owned(), "a\n".to_owned());
+    let (mut wanted, mut wanted_one) = (String::new(), String::new());
+    let (mut line, mut count) = (1, 0);
+    for number in 0..20_000 {
+        line += 1;
+        if random.below(3) == 0 {
+            let end = ["\n", "\r\n"][random.below(2)];
+            for file in [&mut csv, &mut unnamed, &mut one] {
+                *file += end;
+            }
+            json += [" \t", ""][random.below(2)];
+            json += end;
+            wanted_one += "\"\"\n";
+            continue;
+        }
+        // The value between quotes goes on in the next line.
+        csv += &format!("\"x\n\",{number}\n");
+        unnamed += &format!("\"x\n\",{number}\n");
+        json += &format!("{{\"a\":{number}}}\n");
+        one += &format!("{number}\n");
+        wanted += &format!("{number},{line}\n");
+        wanted_one += &format!("{number}\n");
+        line += 1;
+        // So that lines are as many in all of them.
+        json += "\n";
+        count += 1;
+    }
+    for (name, file) in [
+        ("csv", &csv),
+        ("unnamed", &unnamed),
+        ("json", &json),
+        ("one", &one),
+    ] {
+        std::fs::write(scratch.path(name), file).unwrap();
+    }
+    let (a, b) = (column("a", Type::U64), column("b", Type::String));
+    let named = read_csv([text(&scratch, "csv")], Csv::default(), vec![a.clone()]).unwrap();
+    let unnamed = read_csv([text(&scratch, "unnamed")], bare, vec![b, a.clone()]).unwrap();
+    let json = read_jsonl([text(&scratch, "json")], vec![a]).unwrap();
+    for (name, table) in [("named", named), ("unnamed", unnamed), ("json", json)] {
+        let table = table.with_place(None, Some("line")).unwrap();
+        let table = table.select(&["a", "line"]).unwrap();
+        let found = written(&table, BARE, &scratch.path("out")).unwrap();
+        assert!(String::from_utf8(found).unwrap() == wanted, "{name}");
+
+        // Their number is known nowhere but where they come out.
+        let parts = scratch.path(&format!("parts of {name}"));
+        let parted = table.write(&parts, BARE).unwrap().in_files(7).unwrap();
+        parted.run(&small(), &host(), &Stop::new()).unwrap();
+        let lines = |part| {
+            let part = std::fs::read_to_string(parts.join(format!("part-{part:05}.csv")));
+            part.unwrap().lines().count()
+        };
+        let counts: Vec<usize> = (0..7).map(lines).collect();
+        assert_eq!(counts.iter().sum::<usize>(), count, "{name}");
+        assert!(counts.iter().all(|&part| part.abs_diff(count / 7) <= 1));
+    }
+    let texts = vec![column("a", Type::String)];
+    let one = read_csv([text(&scratch, "one")], Csv::default(), texts).unwrap();
+    let found = written(&one, BARE, &scratch.path("out")).unwrap();
+    assert!(String::from_utf8(found).unwrap() == wanted_one);
+}
+
 #[test]
 fn what_is_no_such_record_is_told_with_its_place() {
     let scratch = Scratch::new("what_is_no_such_record_is_told_with_its_place");
