@@ -151,7 +151,7 @@ soak: ## run the seeded tests over new seeds for 20 minutes (SEED=... begins at 
 		SEED=$$seed timeout --foreground 300 $(CARGO) test -q -p sortmill --features shuttle --test it faults || { \
 			echo "soak: failed, repeat it with: make soak SEED=$$seed" >&2; exit 1; }; \
 		SEED=$$seed CASES=$(SOAK_CASES) timeout --foreground 300 \
-			$(CARGO) test -q -p sortmill $(TEST_FEATURES) --test it sort::gnu || { \
+			$(CARGO) test -q --workspace $(TEST_FEATURES) --test it sort::gnu::command_lines sort::gnu || { \
 			echo "soak: failed, repeat it with: make soak SEED=$$seed" >&2; exit 1; }; \
 		seed=$$((seed + 1)); \
 	done; \

@@ -45,9 +45,12 @@ fn put(out: &mut impl Write, line: &[u8], order: &LineOrder) -> io::Result<()> {
     }
     out.write_all(b"\n")?;
     for key in &order.keys {
-        let part = fields::part(order.separator, key, line);
-        let from = part.as_ptr().addr() - line.as_ptr().addr();
-        let (skipped, bytes) = understood(key, part);
+        let (from, to) = fields::bounds(order.separator, key, line);
+        // One that ends before it begins has no bytes, but stands behind the blanks there if it is one of those that skip some.
+        let (skipped, bytes) = match line.get(from..to) {
+            Some(part) => understood(key, part),
+            None => (understood(key, &line[from..]).0, 0),
+        };
         let from = from + skipped;
         underline(out, &line[..from], &line[from..from + bytes])?;
     }

@@ -22,6 +22,13 @@ pub fn without_blanks(bytes: &[u8]) -> &[u8] {
 /// The bytes of `line` that are `key`; none if it ends before it begins.
 #[inline]
 pub fn part<'l>(separator: Option<u8>, key: &LineKey, line: &'l [u8]) -> &'l [u8] {
+    let (from, to) = bounds(separator, key, line);
+    &line[from..to.max(from)]
+}
+
+/// Where in `line` the `key` begins and ends, which may be before it begins.
+#[inline]
+pub fn bounds(separator: Option<u8>, key: &LineKey, line: &[u8]) -> (usize, usize) {
     let field = skip(separator, line, 0, key.start.field - 1);
     let mut from = field;
     if key.start.skip_blanks {
@@ -29,7 +36,7 @@ pub fn part<'l>(separator: Option<u8>, key: &LineKey, line: &'l [u8]) -> &'l [u8
     }
     from = ahead(line, from, key.start.byte - 1);
     let Some(end) = &key.end else {
-        return &line[from..];
+        return (from, line.len());
     };
     let last = match end.field.checked_sub(key.start.field) {
         Some(more) => skip(separator, line, field, more),
@@ -40,7 +47,7 @@ pub fn part<'l>(separator: Option<u8>, key: &LineKey, line: &'l [u8]) -> &'l [u8
         bytes if end.skip_blanks => ahead(line, past_blanks(line, last), bytes),
         bytes => ahead(line, last, bytes),
     };
-    &line[from..to.max(from)]
+    (from, to)
 }
 
 /// Where the field begins that is `count` fields behind the one that begins at `at`.

@@ -31,7 +31,10 @@ impl Random {
 #[test]
 fn command_lines_drawn_at_random() {
     let mut random = Random::new();
-    for round in 0..20 {
+    // A twelfth of the cases that the engine's own test of orders draws: here each takes two processes.
+    let cases =
+        std::env::var("CASES").map_or(2500, |text| text.parse().expect("CASES is a number"));
+    for round in 0..cases / 125 {
         let equal = random.below(3) == 0;
         let inputs = [0, 1].map(|_| input(&mut random, equal));
         let both = Both::new(
@@ -42,7 +45,7 @@ fn command_lines_drawn_at_random() {
         let script = lines
             .iter()
             .map(|line| format!("{line} 2>/dev/null; echo = $?\n"));
-        println!("round {round}");
+        println!("round {round}: a {:?}, b {:?}", inputs[0], inputs[1]);
         both.agree(&script.collect::<String>());
     }
 }
@@ -91,11 +94,12 @@ fn position(random: &mut Random, byte_least: u64) -> String {
 }
 
 /// Some sixty lines of a few fields.
+/// Without NaN: several of them `sort -g` of coreutils 9.1 orders by what lies beside them in memory.
 pub fn input(random: &mut Random, equal: bool) -> String {
     const PARTS: &[&str] = &[
-        "a", "B", "b", "ab", "Ab", "1", "-1", "01", "10", "2", "1.5", "1e2", "0x10", "nan", "-inf",
-        "3K", "3k", "2M", "1G", "jan", "FEB", "Dec", "v1.10", "v1.9", "1.2~rc", "_", "-", ".",
-        "\u{e4}", "\r", "\x01", "+4", "1,0",
+        "a", "B", "b", "ab", "Ab", "1", "-1", "01", "10", "2", "1.5", "1e2", "0x10", "-inf", "3K",
+        "3k", "2M", "1G", "jan", "FEB", "Dec", "v1.10", "v1.9", "1.2~rc", "_", "-", ".", "\u{e4}",
+        "\r", "\x01", "+4", "1,0",
     ];
     let parts = if equal { &PARTS[..6] } else { PARTS };
     let mut text = String::new();
