@@ -86,6 +86,8 @@ sort --debug -t- -k2n,2 words
 sort --debug -t+ -k2g words
 sort --debug -ur words
 sort --debug -u -r -k1,1 words
+sort --debug -k2nr,1 words
+sort --debug -k4M,2 -k3g,1 -k3,2 words
 sort --debug -k3 -k2M,2 -k1,1n words
 ",
     ) {

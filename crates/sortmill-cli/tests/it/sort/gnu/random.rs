@@ -53,11 +53,38 @@ fn command_lines_drawn_at_random() {
 fn command_line(random: &mut Random) -> String {
     let mut line = format!("sort{}", options(random));
     for _ in 0..random.below(2) {
-        line += random.one(&[" -u", " -c", " -C", " --debug", " -S 1M", " --parallel=2"]);
+        line += random.one(&[
+            " -u",
+            " -c",
+            " -C",
+            " --debug",
+            " -S 1M",
+            " --parallel=2",
+            " -m",
+            " -mu",
+            " -o a",
+            " -ob",
+            " --batch-size=2",
+            " --sort=numeric",
+            " --sort=version",
+            " --check=quiet",
+            " --key=2",
+            " --field-separator=1",
+            " --compress-program=gzip",
+        ]);
     }
     // Of -R only what is equal comes together in the same way; the bytes that decide it are given.
     line += " --random-source=a";
-    line += random.one(&[" a", " a b", " b a", " < a", " - a < b"]);
+    line += random.one(&[
+        " a",
+        " a b",
+        " b a",
+        " < a",
+        " - a < b",
+        " a b a",
+        " b -- a",
+        " missing a",
+    ]);
     line
 }
 
