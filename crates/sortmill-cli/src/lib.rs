@@ -34,7 +34,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use sortmill::error::Error;
+use sortmill::error::{Error, Result};
 
 /// Sorts, groups and reduces data far larger than memory at the speed of the disks.
 #[derive(Parser)]
@@ -74,13 +74,21 @@ enum Bench {
 
 /// Does what the command line `words` says, the first of which is the program's name, and answers the exit code. What
 /// cannot be read ends the process with words and code, and so do `--help` and `--version`.
-pub fn run(words: Vec<OsString>) -> ExitCode {
+pub fn run(words: Vec<OsString>) -> u8 {
+    let code = done(words).unwrap_or_else(|error| failed(&error));
+    // An exit code tells nothing of itself but whether it is another one.
+    (0..=u8::MAX)
+        .find(|&number| ExitCode::from(number) == code)
+        .expect("it was made of a number")
+}
+
+fn done(words: Vec<OsString>) -> Result<ExitCode> {
     if let Some(sort) = sort::asked(words.iter().cloned()) {
-        return sort.run().unwrap_or_else(|error| failed(&error));
+        return sort.run();
     }
     let words = r#gen::arranged(words, &Arguments::command());
     let arguments = Arguments::try_parse_from(words).unwrap_or_else(|told| common::end_with(&told));
-    let result = match arguments.command {
+    match arguments.command {
         // These are read by themselves, above: where they are not the first word, they are none.
         Command::Sort(sort) => sort.run(),
         Command::Merge(merge) => merge.run(),
@@ -96,8 +104,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Completions(completions) => completions.run(Arguments::command()),
         Command::Man(man) => man.run(Arguments::command()),
         Command::Node(node) => node.run(),
-    };
-    result.unwrap_or_else(|error| failed(&error))
+    }
 }
 
 /// What a command that failed ends with: nothing of it is left, whatever ended it.

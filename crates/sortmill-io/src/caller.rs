@@ -1,12 +1,16 @@
-//! What this process was started with, seen before anything of it runs.
+//! What this process was started with, and how its program begins: with the `main` that the C library calls, and without
+//! the start that Rust puts in front of another.
 //!
-//! Rust's start opens `/dev/null` in the place of a standard stream that the caller has closed, and ignores SIGPIPE. Both
-//! hide what was there: records that go to a closed standard output would be gone without a word. So a program looks
-//! before that, in a function that the C library calls on its way to `main`; [`crate::seen_before_main`] puts it there. It
-//! takes the places of closed streams itself, by what cannot be read, or cannot be written, so that whoever uses one gets
+//! That one opens `/dev/null` in the place of a standard stream that the caller has closed, and ignores SIGPIPE. Both hide
+//! what was there: records that go to a closed standard output would be gone without a word. It also asks for the stack of
+//! the main thread, which the C library reads out of a text of the kernel's, and sees to it that an overflow of that is told
+//! in words: a twelfth of the time that a process takes to sort a few lines. So [`crate::main`] begins by itself. It
+//! takes the places of closed streams by what cannot be read, or cannot be written, so that whoever uses one gets
 //! the error that it is (gnulib's `stdopen` does the same for GNU's programs). A library in another program, as Python's
 //! module is, has nothing to take and does not look.
 
+use std::ffi::{CStr, OsString, c_char, c_int};
+use std::os::unix::ffi::OsStringExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether a broken pipe, or anybody, may end this process by SIGPIPE.
@@ -18,9 +22,28 @@ pub fn ignores_pipe() -> bool {
     IGNORES_PIPE.load(Ordering::Relaxed)
 }
 
-/// Looks. To be called before the start of Rust's runtime, once, by [`crate::seen_before_main`].
+/// Looks, has a write to a broken pipe be an error, does what `run` does with the words of the command line, and ends the
+/// process with the exit code that it answers, 101 after a panic.
+///
+/// # Safety
+/// `words` are `count` pointers to strings that end in NUL, as the C library has them for `main`.
 #[doc(hidden)]
-pub extern "C" fn look() {
+pub unsafe fn start(count: c_int, words: *const *const c_char, run: fn(Vec<OsString>) -> u8) -> ! {
+    look();
+    // SAFETY: to ignore a signal needs no function that could do anything.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    let word = |number| {
+        // SAFETY: the caller vouches for so many words.
+        let word = unsafe { CStr::from_ptr(*words.add(number)) };
+        OsString::from_vec(word.to_bytes().to_vec())
+    };
+    let words = (0..usize::try_from(count).unwrap_or(0)).map(word).collect();
+    // No panic may leave a function of C's; its words have been written.
+    let code = std::panic::catch_unwind(|| run(words)).unwrap_or(101);
+    std::process::exit(code.into())
+}
+
+fn look() {
     // In this order: what is opened gets the lowest number that is free.
     let closed = [
         (0, c"/dev/null", libc::O_WRONLY),
@@ -44,15 +67,23 @@ pub extern "C" fn look() {
     IGNORES_PIPE.store(crate::signals::is_ignored(libc::SIGPIPE), Ordering::Relaxed);
 }
 
-/// Has a program look at what it was started with, before its `main`: to stand once beside that.
+/// The `main` of a program whose function `fn(Vec<OsString>) -> u8` does what the words of the command line say and answers
+/// the exit code. To stand once in its `main.rs`, beside `#![no_main]`.
 #[macro_export]
-macro_rules! seen_before_main {
-    () => {
-        #[cfg(target_os = "linux")]
-        #[used]
-        // SAFETY: the C library calls each function whose address lies in this section, without a need for arguments.
-        // What this one does needs nothing of Rust's runtime.
-        #[unsafe(link_section = ".init_array")]
-        static SEEN_BEFORE_MAIN: extern "C" fn() = $crate::caller::look;
+macro_rules! main {
+    ($run:path) => {
+        /// Where the C library begins.
+        ///
+        /// # Safety
+        /// `words` are `count` strings that end in NUL.
+        // SAFETY: no other function has this name where Rust makes none.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn main(
+            count: std::ffi::c_int,
+            words: *const *const std::ffi::c_char,
+        ) -> std::ffi::c_int {
+            // SAFETY: they are what the C library calls this with.
+            unsafe { $crate::caller::start(count, words, $run) }
+        }
     };
 }

@@ -47,7 +47,7 @@ static TOLD: AtomicI32 = AtomicI32::new(-1);
 /// Has signals noted from now on that would end this process.
 pub fn note() {
     for signal in ENDING {
-        // Rust's start ignores this one in any program.
+        // The start of a program ignores this one.
         let ignored = match signal == libc::SIGPIPE {
             true => crate::caller::ignores_pipe(),
             false => is_ignored(signal),

@@ -45,11 +45,7 @@ fn run_command(py: Python<'_>, words: Vec<OsString>, node_words: Vec<OsString>) 
     if let Some((program, before)) = node_words.split_first() {
         sortmill_cli::nodes_are_started_by(PathBuf::from(program), before.to_vec());
     }
-    let code = py.detach(|| sortmill_cli::run(words));
-    // An exit code tells nothing of itself but whether it is another one.
-    (0..=u8::MAX)
-        .find(|&value| std::process::ExitCode::from(value) == code)
-        .unwrap_or(2)
+    py.detach(|| sortmill_cli::run(words))
 }
 
 /// Sorts as `sortmill sort` with these words behind it does. Answers the report as JSON, and as a few lines.
