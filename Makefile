@@ -91,6 +91,7 @@ check: ## formatting, lints, house rules
 	python3 bench/generators.py --check
 	python3 bench/pipelines.py --check
 	python3 bench/programs.py --check
+	python3 bench/functions.py --check
 
 bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
@@ -113,9 +114,10 @@ bench-programs: build .venv/built ## time programs on pipelines with four others
 	python3 bench/programs.py
 	python3 bench/programs.py --write
 
-bench-functions: .venv/built ## how fast batches pass through Python functions, and what processes that die cost (some minutes, 1 GB of disk)
+bench-functions: .venv/built ## how fast batches pass through Python functions, and what processes that die cost (some minutes, 2 GB of disk)
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
 	.venv/bin/python bench/functions.py
+	python3 bench/functions.py --write
 
 side-by-side: ## what GNU sort and Sortmill leave behind when things go wrong (root, FUSE, 5 minutes, 2 GB of disk)
 	bench/side_by_side.sh

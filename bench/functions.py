@@ -1,34 +1,47 @@
-"""How fast batches pass through functions of Python: an empty one, and one whose processes are killed.
+"""How fast batches pass through functions of Python, and what it costs when their processes are killed:
+`make bench-functions`.
 
-    python3 bench/functions.py [--megabytes 1000] [--batches 10000]
+    .venv/bin/python bench/functions.py    runs all (some minutes, 2 GB of disk) and writes a file to bench/runs/
+    python3 bench/functions.py --write     writes docs/measuring.md's table from the newest such file
+    python3 bench/functions.py --check     fails where the table is not what that file gives
 
-It needs the package (`pip install .`), pyarrow, and a text of so many MB, which it makes in a temporary folder and takes
-away again. Prints CSV: what ran, MB of input, seconds of the job, seconds that were worked for functions in all, with what a
-worker process does for a batch from when it is asked until it answers, and MB/s of one process, which is the input over
-those.
+A text passes through a function that answers what it is given, cases in turn, and what comes out must be the text. A process
+worked for a function from when it was asked until it had answered; what it works on in a second is the text over that.
 """
 
-from __future__ import annotations
-
 import argparse
+import csv
 import hashlib
 import os
 import signal
-import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
-import sortmill as sm
+from machine import machine_facts
+from marked import replaced
+from results import REDUCED_RUNS, RUNS
+from shell import GIB, ROOT, fail, gb, say
+from table import in_cells, spread
 
-LINE_BYTES = 100
+PAGE = ROOT / "docs" / "measuring.md"
+BEGIN, END = "<!-- functions: begin -->", "<!-- functions: end -->"
+BYTES, BATCHES, LINE_BYTES = 10**9, 10_000, 100
+# In this process there are none; without a function nothing is worked.
+NONE, HERE, ONE, TWO = "no function", "empty, this process", "empty, 1 process", "empty, 2 processes"
+WHOLE, KILLED = "empty, undisturbed", "empty, killed at each hundredth"
+PROCESSES = {NONE: 0, HERE: 0, ONE: 1, TWO: 2, WHOLE: 2, KILLED: 2}
+COLUMNS = ["case", "date", "commit", "round", "bytes", "batches", "processes", "wall_s", "busy_s", "died", "load_1min",
+           "cpu", "clock_hz", "cores", "memory_total_bytes", "kernel", "file_system"]
+GB_S_ASKED, KILLED_ASKED = 1, 1.3
 
 
-def empty(batch: object) -> object:
+def empty(batch):
     """Makes of a batch the same."""
     return batch
 
 
-def dies_at_times(batch: object) -> object:
+def dies_at_times(batch):
     """The same, but its process dies at each hundredth batch that it is handed."""
     state = dies_at_times.__dict__
     state["count"] = state.get("count", 0) + 1
@@ -37,54 +50,116 @@ def dies_at_times(batch: object) -> object:
     return batch
 
 
-def text(path: Path, megabytes: float) -> None:
+def main():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--write", action="store_true", help="write the table of docs/measuring.md")
+    flags.add_argument("--check", action="store_true", help="fail where that is out of date")
+    flags.add_argument("--bytes", type=int, default=BYTES, help="of text [default: 1 GB]")
+    flags.add_argument("--rounds", type=int, default=5)
+    flags = flags.parse_args()
+    if flags.check:
+        if PAGE.read_text() != expected():
+            fail("docs/measuring.md's functions are not what bench/runs/ gives\n\nWrite them with bench/functions.py --write.")
+        say("docs/measuring.md's functions are what bench/runs/ gives")
+    elif flags.write:
+        PAGE.write_text(expected())
+        say("docs/measuring.md's functions are now what bench/runs/ gives")
+    else:
+        run_all(flags)
+
+
+def run_all(flags):
+    with tempfile.TemporaryDirectory(dir=ROOT) as name:
+        flags.cores, flags.folder = os.cpu_count() or 1, Path(name)
+        facts = machine_facts(flags)
+        text = flags.folder / "text"
+        write_text(text, flags.bytes)
+        with open(text, "rb") as file:
+            wanted = hashlib.file_digest(file, "sha256").hexdigest()
+        rows = []
+        for number in range(1, flags.rounds + 1):
+            for case in PROCESSES:
+                row = run(case, text, wanted) | {"round": number}
+                say(f"{case}: {row['wall_s']:.2f} s, {row['busy_s']:.2f} s of it in functions, {row['died']} died")
+                rows.append({name: row.get(name, facts.get(name)) for name in COLUMNS})
+    folder = RUNS if flags.bytes == BYTES else REDUCED_RUNS
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{facts['date']}-{facts['commit']}-functions.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(table(rows, path))
+    say(f"wrote {path.name}")
+
+
+def write_text(path, byte_count):
     """Lines of 100 bytes that do not repeat."""
-    lines = int(megabytes * 1e6 / LINE_BYTES)
-    with path.open("w") as file:
-        for number in range(lines):
+    with open(path, "w") as file:
+        for number in range(byte_count // LINE_BYTES):
             file.write(f"{number:015} {number * 2654435761 % 2**32:010} ".ljust(LINE_BYTES - 1, "x") + "\n")
 
 
-def ran(name: str, folder: Path, size: int, processes: int, function: object = None, batch_size: int = 16384) -> str:
-    """Counts the records that pass through a function, and answers a hash of what came out."""
+def run(case, text, wanted):
+    import sortmill as sm
+
+    byte_count = text.stat().st_size
+    is_of_many = case in (WHOLE, KILLED)
     job = sm.Pipeline()
-    table = job.read_text(folder / "in")
-    if function is not None:
-        table = table.map_batches(function, pure=True, batch_size=batch_size)  # type: ignore[arg-type]
-    table.write_text(folder / "out")
-    report = job.run(memory="512 MiB", temp=folder, processes=processes)
-    wall_s = sum(phase["report"]["wall_ns"] for phase in report.phases) / 1e9
-    busy_s = sum(one["busy_ns"] for one in report.functions) / 1e9
-    each = f"{size / 1e6 / busy_s:.0f}" if busy_s else ""
-    died = report.processes.get("died", 0)
-    print(f"{name},{size / 1e6:.0f},{wall_s:.2f},{busy_s:.2f},{each},{died}", flush=True)
-    with (folder / "out").open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    table = job.read_text(text)
+    if case != NONE:
+        size = max(1, byte_count // LINE_BYTES // BATCHES) if is_of_many else 16384
+        table = table.map_batches(dies_at_times if case == KILLED else empty, pure=True, batch_size=size)
+    out = text.parent / "out"
+    table.write_text(out)
+    report = job.run(memory="512 MiB", temp=text.parent, processes=PROCESSES[case])
+    with open(out, "rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != wanted:
+            fail(f"{case}: not the same came out")
+    return {"case": case, "bytes": byte_count, "batches": BATCHES if is_of_many else None,
+            "processes": PROCESSES[case], "died": report.processes.get("died", 0),
+            "wall_s": round(sum(phase["report"]["wall_ns"] for phase in report.phases) / 1e9, 3),
+            "busy_s": round(sum(one["busy_ns"] for one in report.functions) / 1e9, 3),
+            "load_1min": os.getloadavg()[0]}
 
 
-def main() -> int:
-    """Measures, and fails where something else came out than went in."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=float, default=1000)
-    parser.add_argument("--batches", type=int, default=10_000)
-    asked = parser.parse_args()
-    print("case,mb,wall_s,busy_s,mb_per_s_of_a_process,died")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        text(folder / "in", asked.megabytes)
-        size = (folder / "in").stat().st_size
-        hashes = {ran("no function", folder, size, 0)}
-        hashes.add(ran("empty, this process", folder, size, 0, empty))
-        hashes.add(ran("empty, 1 process", folder, size, 1, empty))
-        hashes.add(ran("empty, 2 processes", folder, size, 2, empty))
-        per_batch = max(1, size // LINE_BYTES // max(1, asked.batches))
-        hashes.add(ran("undisturbed", folder, size, 2, empty, per_batch))
-        hashes.add(ran("killed at times", folder, size, 2, dies_at_times, per_batch))
-    if len(hashes) != 1:
-        print("not the same came out", file=sys.stderr)
-        return 1
-    return 0
+def expected():
+    """The page with the table of the newest file of a commit that can be looked up."""
+    found = [path for path in sorted(RUNS.glob("*-functions.csv")) if "dirty" not in path.name]
+    block = "Not measured yet."
+    if found:
+        with open(found[-1], newline="") as file:
+            block = table(list(csv.DictReader(file)), found[-1])
+    return replaced(PAGE, BEGIN, END, block)
+
+
+def table(rows, path):
+    of = {case: [row for row in rows if row["case"] == case] for case in PROCESSES}
+    lines = [in_cells(["case", "job s", "GB/s of a process", "job over undisturbed", "asked"]), "|---|---|---|---|---|"]
+    for case, mine in of.items():
+        rates = [float(row["bytes"]) / float(row["busy_s"]) / 1e9 for row in mine if float(row["busy_s"])]
+        over = []
+        if case == KILLED:
+            over = [float(row["wall_s"]) / float(whole["wall_s"]) for row, whole in zip(mine, of[WHOLE])]
+        asked = ""
+        if over:
+            asked = f"at most {KILLED_ASKED}, {verdict(median(over) <= KILLED_ASKED)}"
+        elif rates and case in (HERE, ONE, TWO):
+            asked = f"at least {GB_S_ASKED} GB/s, {verdict(median(rates) >= GB_S_ASKED)}"
+        lines.append(in_cells([case, spread([float(row["wall_s"]) for row in mine], 2), spread(rates, 2) if rates else "",
+                               spread(over, 2) if over else "", asked]))
+    first, died = rows[0], [int(row["died"]) for row in of[KILLED]]
+    lines += ["", f"`bench/runs/{path.name}`: {gb(int(first['bytes']))} of lines in 512 MiB, batches of 16384 of them or, where",
+              f"processes are killed and beside that, {BATCHES:,} batches ({min(died)} to {max(died)} processes were killed and "
+              f"replaced); {max(int(row['round']) for row in rows)} rounds,",
+              f"median (least - most); {first['date']}, commit {first['commit']}, {first['cpu']}, {first['cores']} cores, "
+              f"{float(first['memory_total_bytes']) / GIB:.1f} GiB, Linux {first['kernel']}."]
+    return "\n".join(lines)
+
+
+def verdict(is_reached):
+    return "yes" if is_reached else "**no**"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

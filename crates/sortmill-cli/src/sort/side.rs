@@ -1,7 +1,8 @@
 //! Files that tell about a job beside its output: `--report` and `--trace`.
 //!
 //! They are opened before the work, so that one that cannot be written shows then, and filled behind it. What is opened so
-//! loses what it held; that none of them is what the job reads or writes is looked at before anything is done.
+//! loses what it held, but what this process has for standard output or standard error: as `/dev/stderr`, say, it is written
+//! on where that has come to. That none of them is what the job reads or writes is looked at before anything is done.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -62,11 +63,14 @@ fn others(sort: &Sort) -> Vec<(&'static str, Place)> {
     for source in &sort.gnu.random_source {
         add("--random-source", source);
     }
-    if let Some(from) = &sort.gnu.files0_from {
-        add("--files0-from", from);
-    }
     if let Boundaries::Manifest(manifest) = &sort.boundaries {
         add("--boundaries", manifest);
+    }
+    if let Some(from) = &sort.gnu.files0_from {
+        others.push(match from.as_os_str() == "-" {
+            true => ("--files0-from", Place::of_open(io::stdin().as_fd())),
+            false => ("--files0-from", Place::of(from)),
+        });
     }
     let reads_stdin =
         sort.files.is_empty() || sort.files.iter().any(|file| file.as_os_str() == "-");
@@ -156,6 +160,8 @@ impl Drop for Traced {
 /// A file that tells about the job: open before it begins, filled when it has ended.
 pub struct SideFile {
     file: File,
+    /// It loses what it held.
+    is_new: bool,
     path: PathBuf,
     doing: &'static str,
 }
@@ -168,15 +174,27 @@ impl SideFile {
             .create(true)
             .truncate(false)
             .open(path);
-        let file = opened.map_err(|error| Error::io(doing, path, &error))?;
-        let path = path.to_owned();
-        Ok(Some(Self { file, path, doing }))
+        let wrong = |error| Error::io(doing, path, &error);
+        let (mut file, mut is_new) = (opened.map_err(wrong)?, true);
+        let place = Place::of_open(file.as_fd());
+        let (out, err) = (io::stdout(), io::stderr());
+        let mut streams = [out.as_fd(), err.as_fd()].into_iter();
+        if let Some(stream) = streams.find(|&stream| place.is(&Place::of_open(stream))) {
+            file = stream.try_clone_to_owned().map_err(wrong)?.into();
+            is_new = false;
+        }
+        Ok(Some(Self {
+            file,
+            is_new,
+            path: path.to_owned(),
+            doing,
+        }))
     }
 
     pub fn write(&self, put: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let is_file = self.file.metadata().is_ok_and(|meta| meta.is_file());
         let write = || {
-            if is_file {
+            if is_file && self.is_new {
                 self.file.set_len(0)?;
             }
             let mut out = BufWriter::new(&self.file);

@@ -77,6 +77,10 @@ fn a_file_of_the_job_is_refused_before_any_work() {
             "--trace and --files0-from",
         ),
         (
+            "$M sort --files0-from - --trace names < names",
+            "--trace and --files0-from",
+        ),
+        (
             "$M sort --files0-from names --trace in",
             "--trace and an input",
         ),
@@ -123,5 +127,26 @@ fn others_are_taken() {
             b"a\nb\n",
             "{script}"
         );
+    }
+}
+
+/// What goes to a standard stream goes behind what is there already: it is a log, perhaps.
+#[test]
+fn a_log_keeps_what_it_held() {
+    let scratch = Scratch::new("side-log");
+    std::fs::write(scratch.path("in"), b"b\na\n").unwrap();
+    for script in [
+        "$M sort --report /dev/stderr -o out in 2>> log",
+        "$M sort --report /dev/stdout -o out in >> log",
+        "$M sort --report log -o out in 2>> log",
+        "(echo begun; $M sort --trace /dev/stderr -o out in; echo done) >> log 2>&1",
+    ] {
+        std::fs::write(scratch.path("log"), "old\n").unwrap();
+        let output = run(bash(&scratch, script));
+        assert_eq!(output.status.code(), Some(0), "{script}");
+        let log = std::fs::read_to_string(scratch.path("log")).unwrap();
+        assert!(log.starts_with("old\n"), "{script}: {log}");
+        let json = log[log.find('{').unwrap()..=log.rfind('}').unwrap()].trim_end_matches("done\n");
+        serde_json::from_str::<serde_json::Value>(json).unwrap();
     }
 }
