@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 from machine import machine_facts
-from marked import replaced
+from marked import kept, replaced
 from measure import drop_caches
 from results import REDUCED_RUNS, RUNS
 from shell import ROOT, SORTMILL, command, fail, gb, say
@@ -58,11 +58,8 @@ def main():
     words.add_argument("--write", action="store_true")
     words.add_argument("--check", action="store_true")
     asked = words.parse_args()
-    if asked.write:
-        PAGE.write_text(expected())
-    elif asked.check:
-        if PAGE.read_text() != expected():
-            fail(f"{PAGE.name} has not what the newest results say: python3 bench/compress_temp.py --write")
+    if asked.check or asked.write:
+        kept(PAGE, expected(), "compress_temp.py", asked.check)
     else:
         measure_all(asked)
 

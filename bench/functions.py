@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from machine import machine_facts
-from marked import replaced
+from marked import kept, replaced
 from results import REDUCED_RUNS, RUNS
 from shell import GIB, ROOT, fail, gb, say
 from table import in_cells, spread
@@ -57,13 +57,8 @@ def main():
     flags.add_argument("--bytes", type=int, default=BYTES, help="of text [default: 1 GB]")
     flags.add_argument("--rounds", type=int, default=5)
     flags = flags.parse_args()
-    if flags.check:
-        if PAGE.read_text() != expected():
-            fail("docs/measuring.md's functions are not what bench/runs/ gives\n\nWrite them with bench/functions.py --write.")
-        say("docs/measuring.md's functions are what bench/runs/ gives")
-    elif flags.write:
-        PAGE.write_text(expected())
-        say("docs/measuring.md's functions are now what bench/runs/ gives")
+    if flags.check or flags.write:
+        kept(PAGE, expected(), "functions.py", flags.check)
     else:
         run_all(flags)
 

@@ -16,7 +16,7 @@ import time
 from statistics import median
 
 from machine import machine_facts
-from marked import replaced
+from marked import kept, replaced
 from results import RUNS
 from shell import GIB, ROOT, SORTMILL, fail, gb, say
 from table import in_cells, spread
@@ -37,13 +37,8 @@ def main():
     flags.add_argument("--bytes", type=int, default=2 * 10**9, help="of each kind [default: 2 GB]")
     flags.add_argument("--rounds", type=int, default=5)
     flags = flags.parse_args()
-    if flags.check:
-        if PAGE.read_text() != expected():
-            fail("docs/generators.md is not what bench/runs/ gives\n\nWrite it with bench/generators.py --write.")
-        say("docs/generators.md is what bench/runs/ gives")
-    elif flags.write:
-        PAGE.write_text(expected())
-        say("docs/generators.md is now what bench/runs/ gives")
+    if flags.check or flags.write:
+        kept(PAGE, expected(), "generators.py", flags.check)
     else:
         run_all(flags)
 

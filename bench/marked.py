@@ -1,6 +1,17 @@
 """The part of a page that programs write, between two marks."""
 
-from shell import fail
+from shell import ROOT, fail, say
+
+
+def kept(path, text, script, check):
+    """Has the page at `path` say `text`; to `check`, fails instead if it says something else."""
+    name = path.relative_to(ROOT)
+    if not check:
+        path.write_text(text)
+        return say(f"{name} has now what bench/runs/ gives")
+    if path.read_text() != text:
+        fail(f"{name} has not what bench/runs/ gives\n\nWrite it with bench/{script} --write.")
+    say(f"{name} has what bench/runs/ gives: bench/{script}")
 
 
 def replaced(path, begin, end, block):

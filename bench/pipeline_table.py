@@ -10,7 +10,7 @@ from statistics import median
 import results
 from marked import replaced
 from results import RUNS
-from shell import GIB, ROOT, fail, say
+from shell import GIB, ROOT
 from table import in_cells, rounds_words, spread
 
 PAGE = ROOT / "docs" / "drop-in.md"
@@ -23,17 +23,6 @@ GNU, OURS, DUCKDB = "GNU", "sortmill", "DuckDB"
 ASKED = {"uniq -c": 4, "sort -u, 1 % distinct": 4, "shuffle": 2.5, "sort -n": 3, "sort -g": 3, "sort -h": 3,
          "sort -V": 3, "sort -t, -k3,3n": 3, "sort -t, -k3,3 -k1,1nr": 3, "sort -m, 100 files": 3}
 SMALL_ASKED = 1
-
-
-def write():
-    PAGE.write_text(expected())
-    say("docs/drop-in.md is now what bench/runs/ gives")
-
-
-def check():
-    if PAGE.read_text() != expected():
-        fail("docs/drop-in.md is not what bench/runs/ gives\n\nWrite it with bench/pipelines.py --write.")
-    say("docs/drop-in.md is what bench/runs/ gives")
 
 
 def expected():

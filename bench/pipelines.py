@@ -27,6 +27,7 @@ import pipeline_table
 from compare import alone_in
 from contestants import VENV_PYTHON, version, why_missing
 from machine import machine_facts
+from marked import kept
 from measure import CGROUP_SPARE_BYTES, drop_caches, measure, warm_memory
 from pipeline_table import COLUMNS, DUCKDB, GNU, OURS
 from results import REDUCED_RUNS, RUNS
@@ -86,10 +87,8 @@ SMALL_BYTES = [0, 1000, 10_000, 100_000, 1_000_000, 10_000_000]
 
 def main():
     asked = parse_flags()
-    if asked.write:
-        return pipeline_table.write()
-    if asked.check:
-        return pipeline_table.check()
+    if asked.check or asked.write:
+        return kept(pipeline_table.PAGE, pipeline_table.expected(), "pipelines.py", asked.check)
     with alone_in(asked.folder):
         runs = Runs(asked)
         for name in dict.fromkeys(case.data for case in asked.cases):

@@ -33,6 +33,7 @@ from compare import alone_in
 from contestants import VENV_PYTHON, pinned, warm_program, why_missing
 from disk import open_disk
 from machine import machine_facts
+from marked import kept
 from measure import drop_caches, measure, warm_memory
 from programs_table import COLUMNS, OURS
 from results import REDUCED_RUNS, RUNS
@@ -82,10 +83,8 @@ DISK_SECONDS = 4
 
 def main():
     asked = parse_flags()
-    if asked.write:
-        return programs_table.write()
-    if asked.check:
-        return programs_table.check()
+    if asked.check or asked.write:
+        return kept(programs_table.PAGE, programs_table.expected(), "programs.py", asked.check)
     with alone_in(asked.folder):
         runs = Runs(asked)
         for case in asked.cases:

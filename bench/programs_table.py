@@ -14,7 +14,7 @@ import results
 from floor import Rates, phase_s, program_budget_s
 from marked import replaced
 from results import RUNS
-from shell import GIB, ROOT, fail, say
+from shell import GIB, ROOT
 from table import in_cells, rounds_words, spread
 
 PAGE = ROOT / "docs" / "measuring.md"
@@ -30,17 +30,6 @@ TIMES_FASTEST = {"word count": (("duckdb", "polars", "chdb", "pyspark"), 2.0), "
 OVER_FLOOR = {"5-grams": 1.25, "sessions": 1.2, "shuffle": 1.15, "distinct": 1.2, "group counts": 1.2, "pagerank": 1.3}
 # At most so many times the time of another case.
 OVER_CASE = {"group counts, 30 % hot": ("group counts", 1.25)}
-
-
-def write():
-    PAGE.write_text(expected())
-    say(f"{PAGE.name} is now what bench/runs/ gives")
-
-
-def check():
-    if PAGE.read_text() != expected():
-        fail(f"{PAGE.name} is not what bench/runs/ gives\n\nWrite it with bench/programs.py --write.")
-    say(f"{PAGE.name} has what bench/runs/ gives of programs")
 
 
 def expected():

@@ -8,7 +8,6 @@ Round 0 holds the runs that choose between a contestant's settings, and what the
 import csv
 import json
 import re
-from pathlib import Path
 
 from cases import BY_NAME
 from shell import ROOT

@@ -10,7 +10,7 @@ from cases import memory_bytes_max
 from marked import replaced
 from results import DRIFT_MAX, RUNS
 from shape_runs import read
-from shell import GIB, ROOT, fail, say
+from shell import GIB, ROOT
 from table import in_cells, spread
 
 TUNING = ROOT / "docs" / "tuning.md"
@@ -19,17 +19,6 @@ OVER_UNIFORM_MAX, OVER_ONE_PASS_MAX, OVER_FLOOR_MAX, OVER_SLOWEST_MAX = 1.25, 1.
 # Of these F is that of one pass.
 IN_ORDER = ("sorted", "reversed")
 ALONE, JOINED = ("gen alone", "sort alone", "check alone"), "joined"
-
-
-def write():
-    TUNING.write_text(expected())
-    say("docs/tuning.md is now what bench/runs/ gives")
-
-
-def check():
-    if TUNING.read_text() != expected():
-        fail("docs/tuning.md is not what bench/runs/ gives\n\nWrite it with bench/shapes.py --write.")
-    say("docs/tuning.md is what bench/runs/ gives")
 
 
 def expected():

@@ -27,6 +27,7 @@ from pathlib import Path
 
 import shape_table
 from compare import alone_in
+from marked import kept
 from shape_runs import ShapeRuns
 from shell import GIB, ROOT
 
@@ -83,10 +84,8 @@ SETS = ("skew", "streams", "pipes", "small")
 
 def main():
     asked = parse_flags()
-    if asked.write:
-        return shape_table.write()
-    if asked.check:
-        return shape_table.check()
+    if asked.check or asked.write:
+        return kept(shape_table.TUNING, shape_table.expected(), "shapes.py", asked.check)
     with alone_in(asked.folder):
         runs = ShapeRuns(asked, UNIFORM)
         if "skew" in asked.sets:

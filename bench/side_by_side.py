@@ -20,7 +20,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from marked import replaced
+from marked import kept, replaced
 from results import RUNS
 from shell import ROOT, SORTMILL, command, fail, say
 
@@ -43,12 +43,8 @@ def main():
     flags.add_argument("--write", action="store_true", help="write README's table")
     flags.add_argument("--check", action="store_true", help="fail where README's table is out of date")
     flags = flags.parse_args()
-    if flags.check:
-        if README.read_text() != expected():
-            fail("README.md is not what bench/runs/ gives\n\nWrite it with bench/side_by_side.py --write.")
-        say("README.md has side by side what bench/runs/ gives")
-    elif flags.write:
-        README.write_text(expected())
+    if flags.check or flags.write:
+        kept(README, expected(), "side_by_side.py", flags.check)
     else:
         run_all()
 
