@@ -4,28 +4,49 @@
 use sortmill::io::codec::{Codec, Decoder};
 use sortmill::io::sim::{Fault, FaultKind, Sim, Struck};
 use sortmill::job::Compress;
-use sortmill::pipeline::{Column, Csv, Form, Pipeline, Settings, Type, read_csv};
+use sortmill::pipeline::{Column, Csv, Form, Pipeline, Settings, Type, col, read_csv};
 use sortmill::queue::Stop;
 
 use super::{Case, Error, harmless, leftovers, random, seed, under_schedule};
 
 const FILE_COUNT: usize = 4;
 
+/// What tells how many records a file has.
+#[derive(Clone, Copy)]
+enum Files {
+    /// As many as any other.
+    Equal,
+    /// What remains of the number divided tells the file.
+    Told,
+}
+
 /// Sorted by a number that stands behind a text with newlines in it.
-fn pipeline() -> Pipeline {
+fn pipeline(files: Files) -> Pipeline {
     let columns = vec![
         Column::new("n", Type::U64),
         Column::new("text", Type::String),
     ];
     let table = read_csv(["/in"], Csv::default(), columns).unwrap();
     let table = table.with_place(None, Some("line")).unwrap();
-    let sorted = table.sort(&[("n", false)]).unwrap();
-    let pipeline = sorted.write("/out", Form::Csv { header: true }).unwrap();
-    pipeline.in_files(FILE_COUNT as u64).unwrap()
+    let form = Form::Csv { header: true };
+    match files {
+        Files::Equal => {
+            let sorted = table.sort(&[("n", false)]).unwrap();
+            let pipeline = sorted.write("/out", form).unwrap();
+            pipeline.in_files(FILE_COUNT as u64).unwrap()
+        }
+        Files::Told => {
+            let part = ("part", col("n") % FILE_COUNT as u64);
+            let told = table.with_columns(&[part]).unwrap();
+            let sorted = told.sort(&[("part", false), ("n", false)]).unwrap();
+            let files = sorted.write_told("/out", form, FILE_COUNT as u64, "part");
+            files.unwrap()
+        }
+    }
 }
 
-/// Some CSV, and what should be in the files together but for their headers.
-fn case(seed: u64) -> (Vec<u8>, String) {
+/// Some CSV, and what should be in the files one after the other but for their headers.
+fn case(seed: u64, files: Files) -> (Vec<u8>, String) {
     let (mut state, mut line) = (seed, 2);
     let (mut input, mut rows) = ("text,n\n".to_owned(), Vec::new());
     while input.len() < 300_000 {
@@ -36,11 +57,15 @@ fn case(seed: u64) -> (Vec<u8>, String) {
             true => format!("\"{text}\""),
             false => text.clone(),
         };
-        rows.push((number, format!("{number},{quoted},{line}\n")));
+        let part = match files {
+            Files::Equal => 0,
+            Files::Told => number % FILE_COUNT as u64,
+        };
+        rows.push((part, number, format!("{number},{quoted},{line}\n")));
         line += 1 + number % 3;
     }
     rows.sort_unstable();
-    let wanted = rows.into_iter().map(|(_, row)| row).collect();
+    let wanted = rows.into_iter().map(|(_, _, row)| row).collect();
     (input.into_bytes(), wanted)
 }
 
@@ -54,7 +79,7 @@ struct Ended {
     left: usize,
 }
 
-fn run(seed: u64, input: &[u8], fault: Option<Fault>) -> Ended {
+fn run(seed: u64, files: Files, input: &[u8], fault: Option<Fault>) -> Ended {
     let input = input.to_vec();
     under_schedule(seed, move || {
         let sim = Sim::new(seed);
@@ -68,11 +93,11 @@ fn run(seed: u64, input: &[u8], fault: Option<Fault>) -> Ended {
             tuning: Case::new(seed, 100).tuning,
             ..Settings::default()
         };
-        let result = pipeline().run(&settings, &sim, &Stop::new());
+        let result = pipeline(files).run(&settings, &sim, &Stop::new());
         let result = result.map(|report| report.phases[0].report.bytes.temp_written);
         let name = |number| format!("/out/part-{number:05}.csv");
-        let files = (0..FILE_COUNT).map(|number| sim.get(name(number)));
-        let files: Option<Vec<Vec<u8>>> = files.collect();
+        let parts = (0..FILE_COUNT).map(|number| sim.get(name(number)));
+        let parts: Option<Vec<Vec<u8>>> = parts.collect();
         let text = |file: &Vec<u8>| {
             let text = String::from_utf8(file.clone()).unwrap();
             text.strip_prefix("n,text,line\n").unwrap().to_owned()
@@ -81,7 +106,7 @@ fn run(seed: u64, input: &[u8], fault: Option<Fault>) -> Ended {
         left.retain(|name| !name.starts_with("/out/"));
         Ended {
             result,
-            found: files.map(|files| files.iter().map(text).collect()),
+            found: parts.map(|parts| parts.iter().map(text).collect()),
             struck: sim.struck(),
             operations: sim.operation_count(),
             left: left.len(),
@@ -91,11 +116,19 @@ fn run(seed: u64, input: &[u8], fault: Option<Fault>) -> Ended {
 
 #[test]
 fn faults_in_files_of_equal_counts() {
-    const STEP: usize = 9;
+    faults_in(Files::Equal, 3);
+}
+
+#[test]
+fn faults_in_files_that_a_column_tells() {
+    faults_in(Files::Told, 3);
+}
+
+fn faults_in(files: Files, step: usize) {
     let seed = seed();
     println!("SEED={seed}");
-    let (input, wanted) = case(seed);
-    let healthy = run(seed, &input, None);
+    let (input, wanted) = case(seed, files);
+    let healthy = run(seed, files, &input, None);
     assert!(
         matches!(healthy.result, Ok(20_000..)),
         "{:?}",
@@ -103,13 +136,13 @@ fn faults_in_files_of_equal_counts() {
     );
     assert_eq!(healthy.found.as_ref(), Some(&wanted));
     let mut failed = 0;
-    for at in (0..healthy.operations).step_by(STEP) {
+    for at in (0..healthy.operations).step_by(step) {
         let fault = Fault {
             at,
             for_good: false,
             kind: FaultKind::Error(5),
         };
-        let ended = run(seed.wrapping_mul(1_000_003) + at, &input, Some(fault));
+        let ended = run(seed.wrapping_mul(1_000_003) + at, files, &input, Some(fault));
         let told = format!("{:?} {:?}", ended.struck, ended.result);
         let place = ended.struck.as_ref();
         let operation = place.map_or("none", |place| place.operation);
@@ -128,7 +161,7 @@ fn faults_in_files_of_equal_counts() {
         }
         failed += u64::from(ended.result.is_err());
     }
-    let tried = healthy.operations / STEP as u64;
+    let tried = healthy.operations / step as u64;
     assert!(failed > tried / 2, "{failed} of {tried} failed");
 }
 
@@ -137,7 +170,7 @@ fn faults_in_files_of_equal_counts() {
 fn compressed_files_of_equal_counts_under_schedules() {
     let seed = seed();
     println!("SEED={seed}");
-    let (input, wanted) = case(seed);
+    let (input, wanted) = case(seed, Files::Equal);
     for number in 0..3 {
         let seed = seed.wrapping_mul(1_000_033) + number;
         let codec = Codec::Lz4;
@@ -155,7 +188,7 @@ fn compressed_files_of_equal_counts_under_schedules() {
                     tuning: Case::new(seed, 100).tuning,
                     ..Settings::default()
                 };
-                let pipeline = pipeline().compressed(Some(compress));
+                let pipeline = pipeline(Files::Equal).compressed(Some(compress));
                 pipeline.run(&settings, &sim, &Stop::new()).unwrap();
                 let mut found = String::new();
                 for number in 0..FILE_COUNT {
