@@ -51,15 +51,20 @@ fn lines_case(seed: u64, falls: bool) -> Case {
     case
 }
 
-fn check_mended(case: &Case) {
-    let outcome = case.run(seed(), None);
-    judge(case, &outcome, false);
-    let report = outcome.result.unwrap();
-    let order = report.order.expect("it seems to be in order");
-    println!(
-        "{order:?} {:?} {} operations",
-        report.partitions, outcome.operations
-    );
+fn check_mended(case: impl Fn(u64) -> Case) {
+    // A sample may happen to hold one of the records that are out of place, and then nothing is written early.
+    let run = |seed: u64| {
+        let case = case(seed);
+        let outcome = case.run(seed, None);
+        judge(&case, &outcome, false);
+        let report = outcome.result.unwrap();
+        let order = report.order.clone()?;
+        println!("{seed}: {order:?}, {} operations", outcome.operations);
+        Some((case, report, order))
+    };
+    let mut seeds = (0..10).map(|number| seed().wrapping_add(number));
+    let (case, report, order) = seeds.find_map(run).expect("one seems to be in order");
+    println!("{:?}", report.partitions);
     assert!(order.late_bytes > 0 && order.again_bytes > order.late_bytes);
     assert!(report.partitions.evicted > 2, "{:?}", report.partitions);
     let is_lines = case.format == Format::Lines;
@@ -68,9 +73,9 @@ fn check_mended(case: &Case) {
 
 #[test]
 fn the_job_writes_early_spills_and_mends() {
-    check_mended(&case(seed()));
-    check_mended(&lines_case(seed(), false));
-    check_mended(&lines_case(seed(), true));
+    check_mended(case);
+    check_mended(|seed| lines_case(seed, false));
+    check_mended(|seed| lines_case(seed, true));
 }
 
 #[test]

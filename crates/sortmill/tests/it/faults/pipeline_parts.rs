@@ -142,7 +142,12 @@ fn faults_in(files: Files, step: usize) {
             for_good: false,
             kind: FaultKind::Error(5),
         };
-        let ended = run(seed.wrapping_mul(1_000_003) + at, files, &input, Some(fault));
+        let ended = run(
+            seed.wrapping_mul(1_000_003) + at,
+            files,
+            &input,
+            Some(fault),
+        );
         let told = format!("{:?} {:?}", ended.struck, ended.result);
         let place = ended.struck.as_ref();
         let operation = place.map_or("none", |place| place.operation);
