@@ -140,20 +140,21 @@ bench-kernels: ## time the innermost loops, each beside what was tried instead (
 # One part: fresh seeds for SOAK_MINUTES, each bounded to 5 minutes, so that a part takes at most 25.
 # A failure is repeated with the SEED it names; the next part goes on from the SEED printed last.
 SOAK_MINUTES ?= 20
-# Orders of lines that each seed holds against the installed sort.
+# Orders of lines that each seed holds against the installed sort; command lines are a twelfth as many.
 SOAK_CASES ?= 20000
+SOAK_TESTS := installed_sort planted drawn_at_random
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 soak: ## run the seeded tests over new seeds for 20 minutes (SEED=... begins at one)
 	@$(CARGO) test -p sortmill --features shuttle --test it --no-run
-	@$(CARGO) test -p sortmill $(TEST_FEATURES) --test it --no-run
+	@$(CARGO) test --workspace $(TEST_FEATURES) --test it --no-run
 	@seed=$(SEED); end=$$((SECONDS + 60 * ($(SOAK_MINUTES) < 20 ? $(SOAK_MINUTES) : 20))); \
 	while [ $$SECONDS -lt $$end ]; do \
 		echo "soak: SEED=$$seed"; \
 		SEED=$$seed timeout --foreground 300 $(CARGO) test -q -p sortmill --features shuttle --test it faults || { \
 			echo "soak: failed, repeat it with: make soak SEED=$$seed" >&2; exit 1; }; \
 		SEED=$$seed CASES=$(SOAK_CASES) timeout --foreground 300 \
-			$(CARGO) test -q --workspace $(TEST_FEATURES) --test it sort::gnu::command_lines sort::gnu || { \
+			$(CARGO) test -q --workspace $(TEST_FEATURES) --test it -- $(SOAK_TESTS) || { \
 			echo "soak: failed, repeat it with: make soak SEED=$$seed" >&2; exit 1; }; \
 		seed=$$((seed + 1)); \
 	done; \
