@@ -58,7 +58,7 @@ fn check_mended(case: impl Fn(u64) -> Case) {
         let outcome = case.run(seed, None);
         judge(&case, &outcome, false);
         let report = outcome.result.unwrap();
-        let order = report.order.clone()?;
+        let order = report.order?;
         println!("{seed}: {order:?}, {} operations", outcome.operations);
         Some((case, report, order))
     };
