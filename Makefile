@@ -140,7 +140,7 @@ bench-kernels: ## time the innermost loops, each beside what was tried instead (
 # One part: fresh seeds for SOAK_MINUTES, each bounded to 5 minutes, so that a part takes at most 25.
 # A failure is repeated with the SEED it names; the next part goes on from the SEED printed last.
 SOAK_MINUTES ?= 20
-# Orders of lines that each seed holds against the installed sort; command lines are a twelfth as many.
+# Orders of lines that each seed holds against the installed sort; command lines are a tenth as many.
 SOAK_CASES ?= 20000
 SOAK_TESTS := installed_sort planted drawn_at_random
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from machine import machine_facts
-from marked import kept, replaced
+from marked import kept, of_newest, replaced
 from results import REDUCED_RUNS, RUNS
 from shell import GIB, ROOT, fail, gb, say
 from table import in_cells, spread
@@ -64,7 +64,9 @@ def main():
 
 
 def run_all(flags):
-    with tempfile.TemporaryDirectory(dir=ROOT) as name:
+    large = ROOT / "large"
+    large.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=large) as name:
         flags.cores, flags.folder = os.cpu_count() or 1, Path(name)
         facts = machine_facts(flags)
         text = flags.folder / "text"
@@ -119,13 +121,7 @@ def run(case, text, wanted):
 
 
 def expected():
-    """The page with the table of the newest file of a commit that can be looked up."""
-    found = [path for path in sorted(RUNS.glob("*-functions.csv")) if "dirty" not in path.name]
-    block = "Not measured yet."
-    if found:
-        with open(found[-1], newline="") as file:
-            block = table(list(csv.DictReader(file)), found[-1])
-    return replaced(PAGE, BEGIN, END, block)
+    return replaced(PAGE, BEGIN, END, of_newest("functions", table))
 
 
 def table(rows, path):

@@ -16,7 +16,7 @@ import time
 from statistics import median
 
 from machine import machine_facts
-from marked import kept, replaced
+from marked import kept, of_newest, replaced
 from results import RUNS
 from shell import GIB, ROOT, SORTMILL, fail, gb, say
 from table import in_cells, spread
@@ -77,13 +77,7 @@ def run(kind, byte_count):
 
 
 def expected():
-    """The page with the table of the newest file of a commit that can be looked up."""
-    found = [path for path in sorted(RUNS.glob("*-generators.csv")) if "dirty" not in path.name]
-    block = "Not measured yet."
-    if found:
-        with open(found[-1], newline="") as file:
-            block = table(list(csv.DictReader(file)), found[-1])
-    return replaced(PAGE, BEGIN, END, block)
+    return replaced(PAGE, BEGIN, END, of_newest("generators", table))
 
 
 def table(rows, path):

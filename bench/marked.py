@@ -1,5 +1,8 @@
 """The part of a page that programs write, between two marks."""
 
+import csv
+
+from results import RUNS
 from shell import ROOT, fail, say
 
 
@@ -22,3 +25,12 @@ def replaced(path, begin, end, block):
     before, rest = text.split(begin)
     _, after = rest.split(end)
     return f"{before}{begin}\n{block}\n{end}{after}"
+
+
+def of_newest(kind, table):
+    """What `table` makes of the rows of the newest file of `kind` of a commit that can be looked up, and of its path."""
+    found = [path for path in sorted(RUNS.glob(f"*-{kind}.csv")) if "dirty" not in path.name]
+    if not found:
+        return "Not measured yet."
+    with open(found[-1], newline="") as file:
+        return table(list(csv.DictReader(file)), found[-1])

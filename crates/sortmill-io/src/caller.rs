@@ -4,7 +4,7 @@
 //! That one opens `/dev/null` in the place of a standard stream that the caller has closed, and ignores SIGPIPE. Both hide
 //! what was there: records that go to a closed standard output would be gone without a word. It also asks for the stack of
 //! the main thread, which the C library reads out of a text of the kernel's, and sees to it that an overflow of that is told
-//! in words: a twelfth of the time that a process takes to sort a few lines. So [`crate::main`] begins by itself. It
+//! in words, which a sort of a few lines notices (docs/drop-in.md, Measured). So [`crate::main`] begins by itself. It
 //! takes the places of closed streams by what cannot be read, or cannot be written, so that whoever uses one gets
 //! the error that it is (gnulib's `stdopen` does the same for GNU's programs). A library in another program, as Python's
 //! module is, has nothing to take and does not look.

@@ -201,7 +201,7 @@ impl Case {
                 );
             }
         }
-        let wanted = healthy.operations * 3 / 4;
+        let wanted = healthy.operations * 9 / 10;
         assert!(struck * step as u64 >= wanted, "{struck} faults struck");
     }
 }

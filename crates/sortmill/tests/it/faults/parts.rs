@@ -142,7 +142,7 @@ impl InParts {
                 assert!(harmless, "{place:?} passed unnoticed");
             }
         }
-        let least = healthy.operations * 3 / 4;
+        let least = healthy.operations * 9 / 10;
         assert!(struck * step as u64 >= least, "{struck} faults struck");
     }
 }

@@ -31,7 +31,7 @@ impl Random {
 #[test]
 fn command_lines_drawn_at_random() {
     let mut random = Random::new();
-    // A twelfth of the cases that the engine's own test of orders draws: here each takes two processes.
+    // A tenth of the cases that the engine's own test of orders draws: here each takes two processes.
     let cases =
         std::env::var("CASES").map_or(2500, |text| text.parse().expect("CASES is a number"));
     for round in 0..cases / 125 {
