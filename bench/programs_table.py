@@ -33,13 +33,17 @@ OVER_CASE = {"group counts, 30 % hot": ("group counts", 1.25)}
 
 
 def expected():
-    """The page with the table of the newest file of a commit that can be looked up."""
-    files = [(path, read(path)) for path in sorted(RUNS.glob("*-programs.csv"))]
-    fit = [(path, rows) for path, rows in files if rows and "dirty" not in str(rows[0]["commit"])]
+    """The page with the table of each case in the newest file that has it, of commits that can be looked up."""
+    files = {path: read(path) for path in sorted(RUNS.glob("*-programs.csv"))}
+    newest = {}
+    for path, rows in files.items():
+        if rows and "dirty" not in str(rows[0]["commit"]):
+            newest |= {row["case"]: path for row in rows}
+    shown = {path: [row for row in rows if newest.get(row["case"]) == path] for path, rows in files.items()}
+    rows = [row for case, path in newest.items() for row in files[path] if row["case"] == case]
     block = "Not measured yet."
-    if fit:
-        path, rows = fit[-1]
-        block = f"{tables(rows)}\n\n{provenance(path, rows)}"
+    if rows:
+        block = "\n\n".join([tables(rows), *(provenance(path, rows) for path, rows in shown.items() if rows)])
     return replaced(PAGE, BEGIN, END, block)
 
 
@@ -82,7 +86,8 @@ def verdicts(rows, case, ours, others):
     if case in OVER_CASE:
         other, most = OVER_CASE[case]
         base = of(rows, other, OURS)
-        over = [row["wall_s"] / base[number]["wall_s"] for number, row in ours.items() if number in base]
+        over = [row["wall_s"] / base[number]["wall_s"] for number, row in ours.items()
+                if number in base and base[number]["commit"] == row["commit"]]
         found.append((f"{most:g} of {other}", judged(over, lambda value: value <= most)))
     return found
 
@@ -139,6 +144,7 @@ def provenance(path, rows):
     row = rows[0]
     pairs = sorted({(row["program"], row["version"]) for row in rows})
     versions = ", ".join(f"{program} {number}" for program, number in pairs)
-    return (f"`bench/runs/{path.name}`: {rounds_words(rows)}; {versions};\n"
+    cases = ", ".join(dict.fromkeys(row["case"] for row in rows))
+    return (f"{cases}: `bench/runs/{path.name}`, {rounds_words(rows)}; {versions};\n"
             f"{row['date']}, commit {row['commit']}, {row['cpu']}, {row['cores']} cores, "
             f"{row['memory_total_bytes'] / GIB:.1f} GiB, Linux {row['kernel']}, {row['file_system']}")

@@ -243,7 +243,7 @@ mod tests {
             quote: None,
             nulls: None,
         };
-        let columns = by.columns(kind).map_err(|error| error.cause)?;
+        let columns = by.columns(kind).map_err(|error| error.cause.clone())?;
         Ok(columns.unwrap().by)
     }
 

@@ -599,14 +599,11 @@ impl Sort {
         };
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut seed));
         read.map_err(|error| {
-            let told = Error::io("reading random bytes", path, &error).kind(ErrorKind::Input);
-            match error.kind() {
-                io::ErrorKind::UnexpectedEof => Error {
-                    cause: format!("it has fewer than the {SEED_BYTES} that decide"),
-                    ..told
-                },
-                _ => told,
+            let mut told = Error::io("reading random bytes", path, &error).kind(ErrorKind::Input);
+            if error.kind() == io::ErrorKind::UnexpectedEof {
+                told.cause = format!("it has fewer than the {SEED_BYTES} that decide");
             }
+            told
         })?;
         Ok(seed)
     }

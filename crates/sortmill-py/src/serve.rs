@@ -345,6 +345,6 @@ fn packed(module: &Bound<'_, PyModule>, failure: Failure) -> PyResult<Vec<u8>> {
         _ => "Function",
     };
     let raised = failure.raised.map(|raised| raised.into_value(module.py()));
-    let packed = module.call_method1("packed", (kind, failure.error.cause, raised))?;
+    let packed = module.call_method1("packed", (kind, &failure.error.cause, raised))?;
     packed.extract()
 }

@@ -155,6 +155,16 @@ impl<'a> Batch<'a> {
         (0..self.len()).map(|index| self.record(index))
     }
 
+    /// Behind which record those from number `from` on, one at least, have about `bytes` bytes.
+    #[must_use]
+    pub fn until(&self, from: usize, bytes: usize) -> usize {
+        let end = self.offsets.range(from).start + bytes;
+        let is_within = |&at: &usize| self.offsets.range(at).end <= end;
+        (from + 1..self.len())
+            .find(|at| !is_within(at))
+            .unwrap_or(self.len())
+    }
+
     /// The records from number `from` on, which are not summed up.
     #[must_use]
     pub fn rest(&self, from: usize) -> Self {

@@ -208,10 +208,7 @@ pub fn check(job: &Check, os: &dyn Os, stop: &Stop) -> Result<Checked> {
         first_only: job.first_only,
         as_of_start: job.as_of_start,
         // The way out that sorting offers is not one of this command's.
-        told: &|error| Error {
-            hint: None,
-            ..error
-        },
+        told: &Error::without_hint,
         head_bytes: None,
         header_lines: job.header_lines,
         header: job.columns.as_ref().and_then(Columns::header),

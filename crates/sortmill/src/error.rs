@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -35,9 +36,14 @@ pub enum ErrorKind {
     Lost,
 }
 
-/// An operating error. Prints as one line, and a hint after a blank line.
+/// An operating error. Prints as one line, and a hint after a blank line. It is one pointer to its [`Details`], since functions
+/// that are called for every record answer whether they failed.
 #[derive(Clone, Debug)]
-pub struct Error {
+pub struct Error(Box<Details>);
+
+/// What an [`Error`] tells.
+#[derive(Clone, Debug)]
+pub struct Details {
     /// Who must act.
     pub kind: ErrorKind,
     /// What was being done, as `reading the input`.
@@ -66,7 +72,7 @@ pub struct Room {
 impl Error {
     /// An error of `kind` while `doing` something, because of `cause`.
     pub fn new(kind: ErrorKind, doing: impl Into<String>, cause: impl Into<String>) -> Self {
-        Self {
+        Self::of(Details {
             kind,
             doing: doing.into(),
             path: None,
@@ -74,7 +80,13 @@ impl Error {
             cause: cause.into(),
             hint: None,
             room: None,
-        }
+        })
+    }
+
+    /// The error that tells this.
+    #[must_use]
+    pub fn of(details: Details) -> Self {
+        Self(Box::new(details))
     }
 
     /// A failed system call while `doing` something with `path`. A full disk becomes
@@ -122,6 +134,13 @@ impl Error {
         self
     }
 
+    /// The same error without one.
+    #[must_use]
+    pub fn without_hint(mut self) -> Self {
+        self.hint = None;
+        self
+    }
+
     /// The same error with how much room is needed, and how much of that is missing, if it is known and any is.
     #[must_use]
     pub fn room(mut self, needed_bytes: u64, missing_bytes: Option<u64>) -> Self {
@@ -140,6 +159,20 @@ impl Error {
             "running the job",
             "it was told to stop",
         )
+    }
+}
+
+impl Deref for Error {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Details {
+        &mut self.0
     }
 }
 

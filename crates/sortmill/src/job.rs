@@ -265,6 +265,9 @@ pub struct Job {
     /// It is told at which line of its input each record begins ([`Records::origin`]), and so are errors: lines are counted
     /// while they are read, each file's in their order, however many threads map them.
     pub map_knows_lines: bool,
+    /// It takes several records at once, back to back as they lie, and tells which one is wrong by where it begins
+    /// ([`Records::refuse_at`]): of short ones, a call for each takes longer than what is done with it.
+    pub map_takes_several: bool,
     /// It gathers records, of one chunk at a time, and holds at most about so many bytes of them and of what it makes of
     /// them: after the last record of a chunk it is called without one ([`crate::batch::Pause::Chunk`]). 0 for one that
     /// gathers none.
@@ -375,6 +378,7 @@ impl Job {
             map_keeps_state: false,
             map_ends_in_pieces: false,
             map_knows_lines: false,
+            map_takes_several: false,
             map_gathers_bytes: 0,
             reduce: None,
             reduce_makes_bytes: None,
@@ -434,6 +438,7 @@ impl Job {
         let says_how = self.map_makes_pairs
             || self.map_keeps_state
             || self.map_knows_lines
+            || self.map_takes_several
             || self.map_around.is_some()
             || self.map_gathers_bytes > 0;
         if says_how && self.map.is_none() {

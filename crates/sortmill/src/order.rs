@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::line_keys::LineOrder;
+use crate::stage::kernel::find_near;
 
 use columns::ColumnKeys;
 use encoded::Encoded;
@@ -503,7 +504,7 @@ impl Order {
     #[must_use]
     pub fn record_bytes(&self, bytes: &[u8]) -> usize {
         match self.format {
-            Format::Lines => memchr::memchr(self.delimiter, bytes).map_or(bytes.len(), |at| at + 1),
+            Format::Lines => find_near(self.delimiter, bytes).map_or(bytes.len(), |at| at + 1),
             Format::Quoted(quote) => {
                 separated::first_end(bytes, quote, false).unwrap_or(bytes.len())
             }

@@ -26,6 +26,27 @@ pub fn short(text: &[u8]) -> [u64; 2] {
     }
 }
 
+/// What [`short`] makes of `text[from..]` where that has [`SHORT_BYTES`] bytes at least and the first `count` of them, or all if
+/// these are fewer, are the text: without a branch by its length, which no processor foresees.
+#[inline(always)]
+#[must_use]
+pub fn short_within(text: &[u8], from: usize, count: usize) -> [u64; 2] {
+    /// Which bits are a text's own, by its length.
+    const MASKS: [u128; SHORT_BYTES + 1] = {
+        let mut masks = [u128::MAX; SHORT_BYTES + 1];
+        let mut count = 0;
+        while count < SHORT_BYTES {
+            masks[count] = (1 << (8 * count)) - 1;
+            count += 1;
+        }
+        masks
+    };
+    let bytes = &text[from..from + SHORT_BYTES];
+    let both = u128::from_le_bytes(bytes.try_into().expect("sixteen bytes"));
+    let own = both & MASKS[count.min(SHORT_BYTES)];
+    [own as u64, (own >> 64) as u64]
+}
+
 /// The text of `count` bytes that [`short`] made words of.
 #[inline]
 pub fn unshort([first, second]: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> &[u8] {
@@ -45,6 +66,8 @@ mod tests {
                 unshort(short(&text[..count]), count, &mut [9; SHORT_BYTES]),
                 &text[..count]
             );
+            let within = [&b"##"[..], text, b"##"].concat();
+            assert_eq!(short_within(&within, 2, count), short(&text[..count]));
             // Any other byte makes other words.
             for at in 0..count {
                 let mut other = text[..count].to_vec();

@@ -61,8 +61,11 @@ enum Kind {
         alike: Vec<u64>,
         /// The next word of each boundary.
         words: Vec<u64>,
-        /// For each value of a word's top bits, how many boundaries have smaller ones.
+        /// For each part of the words from the first to the last, of which there are as many as bits of a word are told apart, how
+        /// many boundaries lie below it.
         below: Vec<u32>,
+        /// By which a word is shifted behind the first one to tell its part.
+        shift: u32,
         /// For each boundary, behind which one the boundaries with its key end: of a hot key there are many.
         same_until: Vec<u32>,
         /// Bytes of the longest boundary.
@@ -75,6 +78,7 @@ enum Kind {
     Dealt,
 }
 
+/// Of so many bits of a word a look into a row tells its boundaries to within a few.
 const TOP_BITS: u32 = 12;
 
 /// The words with which both of two boundaries begin, and so all keys between them; none with which a key is over.
@@ -168,9 +172,13 @@ impl Table {
             .iter()
             .map(|boundary| order.word_of_key(&boundary.key, alike.len()))
             .collect();
+        // Words of text are alike in many of their top bits, and those of numbers and times in most.
+        let (first, last) = (words.first().copied(), words.last().copied());
+        let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
+        let shift = (u64::BITS - (last - first).leading_zeros()).saturating_sub(TOP_BITS);
         let below = (0..=1u64 << TOP_BITS)
             .map(|top| {
-                let smaller = words.partition_point(|word| (word >> (64 - TOP_BITS)) < top);
+                let smaller = words.partition_point(|word| (word - first) >> shift < top);
                 u32::try_from(smaller).expect("few boundaries")
             })
             .collect();
@@ -186,6 +194,7 @@ impl Table {
                 alike,
                 words,
                 below,
+                shift,
                 same_until,
                 key_bytes_max: key_bytes_max.unwrap_or(0),
             },
@@ -229,6 +238,7 @@ impl Table {
                 alike,
                 words,
                 below,
+                shift,
                 same_until,
                 key_bytes_max,
             } => {
@@ -240,7 +250,10 @@ impl Table {
                         Ordering::Greater => return boundaries.len(),
                     }
                 }
-                let top = (word >> (64 - TOP_BITS)) as usize;
+                let Some(behind) = words.first().and_then(|&first| word.checked_sub(first)) else {
+                    return 0;
+                };
+                let top = (behind >> shift).min((1 << TOP_BITS) - 1) as usize;
                 let (from, to) = (below[top] as usize, below[top + 1] as usize);
                 let near = &words[from..to];
                 let lower = from + near.partition_point(|&bound| bound < word);

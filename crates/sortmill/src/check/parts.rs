@@ -99,10 +99,7 @@ pub fn check_parts(
             checksum: true,
             first_only: false,
             as_of_start: false,
-            told: &|error| Error {
-                hint: None,
-                ..error
-            },
+            told: &Error::without_hint,
             head_bytes: None,
             header_lines: 0,
             header: None,

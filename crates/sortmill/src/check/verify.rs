@@ -138,18 +138,18 @@ pub(super) fn difference(written: &Fingerprint, back: &Fingerprint) -> String {
 
 /// What the reader found wrong with an input, if that input is the output.
 pub(super) fn told_of_output(error: Error, name: &Path) -> Error {
-    let told = match error.kind {
+    let offset = error.offset;
+    let mut told = match error.kind {
         ErrorKind::Input | ErrorKind::Changed => came_back_wrong(&error.cause, name),
-        ErrorKind::Io => Error {
-            doing: DOING.into(),
-            ..error.clone().at(name)
-        },
+        ErrorKind::Io => {
+            let mut error = error.at(name);
+            error.doing = DOING.into();
+            error
+        }
         _ => return error,
     };
-    Error {
-        offset: error.offset,
-        ..told
-    }
+    told.offset = offset;
+    told
 }
 
 pub(super) fn came_back_wrong(what: &str, name: &Path) -> Error {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind, Result, Room};
+use crate::error::{Details, Error, ErrorKind, Result, Room};
 use crate::fingerprint::Fingerprint;
 use crate::order::KeyPart;
 use crate::plan::Plan;
@@ -217,7 +217,7 @@ impl Fault {
     #[must_use]
     pub fn error(&self) -> Error {
         let path = self.path.clone();
-        Error {
+        Error::of(Details {
             kind: self.kind,
             doing: self.doing.clone(),
             path: path.map(|path| OsString::from_vec(path).into()),
@@ -225,7 +225,7 @@ impl Fault {
             cause: self.cause.clone(),
             hint: self.hint.clone(),
             room: self.room.clone(),
-        }
+        })
     }
 }
 
@@ -334,7 +334,7 @@ mod tests {
             assert_eq!(came, sent, "pieces of {piece_bytes}");
             let told = told.unwrap().error();
             assert_eq!(told.to_string(), fault.to_string());
-            assert_eq!((told.kind, told.path), (fault.kind, fault.path.clone()));
+            assert_eq!((told.kind, &told.path), (fault.kind, &fault.path));
         }
     }
 

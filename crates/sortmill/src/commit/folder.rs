@@ -120,7 +120,7 @@ impl Old {
                 FINDING,
                 format!("it holds no output of sort --parts: {}", error.cause),
             )
-            .at(&error.path.unwrap_or_default())
+            .at(error.path.as_deref().unwrap_or(path))
             .hint("Nothing was changed. Empty the folder, or choose another one."),
             _ => error,
         })?;

@@ -98,8 +98,9 @@ impl Program {
             Err(Refused::Long) => return Ok(None),
             Err(Refused::Stopped | Refused::Late) => return Err(self.stop.error()),
             Err(Refused::Io(error)) => {
-                let why = Error::io(doing, &self.path, &error).cause;
-                return Err(wrong(format!("couldn't execute compress program: {why}")));
+                let why = Error::io(doing, &self.path, &error);
+                let cause = format!("couldn't execute compress program: {}", why.cause);
+                return Err(wrong(cause));
             }
         };
         let how = match ending {

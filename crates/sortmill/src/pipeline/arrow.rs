@@ -52,15 +52,12 @@ pub(super) fn framing(columns: &[Column]) -> Framing {
 }
 
 /// No memory helps a value that is longer than a batch may be.
-fn too_long(error: Error) -> Error {
-    match error.kind {
-        ErrorKind::Memory => Error {
-            kind: ErrorKind::Input,
-            doing: DOING.to_owned(),
-            ..error
-        },
-        _ => error,
+fn too_long(mut error: Error) -> Error {
+    if error.kind == ErrorKind::Memory {
+        error.kind = ErrorKind::Input;
+        DOING.clone_into(&mut error.doing);
     }
+    error
 }
 
 fn framer(columns: &[Column]) -> Framer {

@@ -340,7 +340,9 @@ mod tests {
             };
             (0..columns.len()).map(value).collect::<Result<Vec<_>>>()
         };
-        read().map(|all| all.join("|")).map_err(|error| error.cause)
+        read()
+            .map(|all| all.join("|"))
+            .map_err(|error| error.cause.clone())
     }
 
     #[test]

@@ -189,6 +189,7 @@ impl Column {
 
 /// A value of a record. Text is bytes that are borrowed.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[repr(u64)]
 pub enum Value<'a> {
     /// There is none.
     Null,

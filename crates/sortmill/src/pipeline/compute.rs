@@ -244,7 +244,8 @@ mod tests {
         let strict = [("q", parse("b", Type::I64))];
         let (with, _) = With::new(&table, &strict).unwrap();
         let error = with.go(&[none, Value::Bytes(b"")], &mut |_| Ok(()));
-        let cause = error.unwrap_err().cause;
+        let error = error.unwrap_err();
+        let cause = &error.cause;
         assert!(cause.contains("column q: \"\" is no value"), "{cause}");
         let table = [
             Column::new("n", Type::I64),

@@ -4,12 +4,16 @@
 //! In comes a record behind all other steps, and the feed that it would have gone to; into that go its keys. Text is cut where it
 //! lies, or in scratch space of the worker's own.
 
+use std::ops::Range;
+
+use super::cells::without_end;
 use super::column::{Column, Value};
 use super::combine::PairSink;
 use super::letters::WordFinder;
 use super::shuffle::Feed;
 use super::verbs::{How, Parts, Step, each_part};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::stage::kernel::{LOOKED_BYTES, equals};
 
 /// Steps that make one column of text out of column `at`, of which every value is a key.
 pub(super) struct Fused {
@@ -61,6 +65,49 @@ impl Fused {
         (Some(fused), front)
     }
 
+    /// Feeds each key of `lines`, which lie back to back and are the column, to `feed`.
+    ///
+    /// # Errors
+    /// Those of the steps, with where the line begins that they are about.
+    pub fn feed_lines(
+        &mut self,
+        lines: &[u8],
+        feed: &mut Feed,
+        pairs: PairSink<'_>,
+    ) -> std::result::Result<(), (usize, Error)> {
+        match &mut self.made {
+            // No word goes over the end of a line.
+            Made::Words { lower, finder } => {
+                if let Some(text) = finder.ascii(lines, *lower) {
+                    let each = text.each_word(|word| {
+                        feed.add_word(text.bytes(), word, pairs);
+                        Ok(())
+                    });
+                    return each.map_err(|error| (0, error));
+                }
+            }
+            Made::Field { by, number } => {
+                if let [by] = by[..]
+                    && !matches!(by, b'\r' | b'\n')
+                {
+                    let parts = &self.parts;
+                    return each_field(lines, by, *number, |line, field, count| {
+                        parts.check_count(count).map_err(|error| (line, error))?;
+                        feed.add_word(lines, field, pairs);
+                        Ok(())
+                    });
+                }
+            }
+        }
+        let mut from = 0;
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            self.feed(&[Value::Bytes(without_end(line))], feed, pairs)
+                .map_err(|error| (from, error))?;
+            from += line.len();
+        }
+        Ok(())
+    }
+
     /// Feeds each key of `record` to `feed`, which takes keys as such ([`Feed::takes_keys`]).
     ///
     /// # Errors
@@ -78,7 +125,7 @@ impl Fused {
         match &mut self.made {
             Made::Words { lower, finder } => match finder.ascii(text, *lower) {
                 Some(text) => text.each_word(|word| {
-                    feed.add_word(text, word, pairs);
+                    feed.add_word(text.bytes(), word, pairs);
                     Ok(())
                 }),
                 None => finder.each_of_any(text, *lower, |word| {
@@ -98,6 +145,163 @@ impl Fused {
                 self.parts.check_count(count)?;
                 feed.add(&[Value::Bytes(field)], pairs);
                 Ok(())
+            }
+        }
+    }
+}
+
+/// Hands to `see`, of each of `lines`, where it begins, where field `number` of it lies, if it has as many, and how many it has:
+/// ends of fields and lines are found for 64 bytes at once.
+#[inline]
+fn each_field<E>(
+    lines: &[u8],
+    by: u8,
+    number: usize,
+    mut see: impl FnMut(usize, Range<usize>, usize) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let (mut line, mut from, mut count) = (0, 0, 0);
+    let mut field = 0..0;
+    let mut end_field = |at: usize, ends_line: bool| {
+        if count == number {
+            // Of the end of the line `\r` may be a part.
+            let is_long = ends_line && at > from && lines[at - 1] == b'\r';
+            field = from..at - usize::from(is_long);
+        }
+        (from, count) = (at + 1, count + 1);
+        if !ends_line {
+            return Ok(());
+        }
+        let seen = see(line, field.clone(), count);
+        (line, count) = (from, 0);
+        seen
+    };
+    let (parts, rest) = lines.as_chunks::<LOOKED_BYTES>();
+    for (part, begin) in parts.iter().zip((0..).step_by(LOOKED_BYTES)) {
+        let mut ends = equals(part, by) | equals(part, b'\n');
+        while ends != 0 {
+            let at = begin + ends.trailing_zeros() as usize;
+            end_field(at, lines[at] == b'\n')?;
+            ends &= ends - 1;
+        }
+    }
+    let begin = lines.len() - rest.len();
+    for at in memchr::memchr2_iter(by, b'\n', rest) {
+        end_field(begin + at, rest[at] == b'\n')?;
+    }
+    match lines.last() {
+        None | Some(b'\n') => Ok(()),
+        Some(_) => end_field(lines.len(), true),
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use sortmill_io::sync::Arc;
+    use sortmill_io::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::pipeline::column::Type;
+    use crate::pipeline::shuffle::Shuffle;
+    use crate::pipeline::{count, fields, words};
+
+    /// Lines of a few letters, tabs, spaces and bytes that are no ASCII; some end in `\r\n`, and the last may have no end.
+    fn text(seed: u64) -> Vec<u8> {
+        let mut state = seed;
+        let mut next = move |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let is_ascii = next(2) == 0;
+        let mut text = Vec::new();
+        for _ in 0..next(60) {
+            for number in 0..3 {
+                if number > 0 {
+                    text.push(b'\t');
+                }
+                for _ in 0..next(if seed.is_multiple_of(7) { 90 } else { 12 }) {
+                    match next(40) {
+                        0 if !is_ascii => text.extend_from_slice("é".as_bytes()),
+                        1 => text.push(b' '),
+                        2 => text.push(b'\r'),
+                        letter => text.push(b'A' + letter as u8 % 26),
+                    }
+                }
+            }
+            text.extend_from_slice(if next(5) == 0 { b"\r\n" } else { b"\n" });
+        }
+        if next(2) == 0 {
+            text.pop();
+        }
+        text
+    }
+
+    /// How often each key comes, of all lines at once or one by one, and where one is wrong.
+    fn counted(
+        parts: &Parts,
+        select: &[Step],
+        lines: &[u8],
+        at_once: bool,
+    ) -> std::result::Result<BTreeMap<Vec<u8>, u64>, (usize, String)> {
+        let columns = [Column::new("key", Type::String)];
+        let (aggregate, _) = count().find(&columns).unwrap();
+        let shuffle = Arc::new(Shuffle::group(&columns, &[0], vec![aggregate]));
+        assert!(shuffle.takes_keys());
+        let mut feed = Feed::of_mapper(&shuffle, 16 << 20, &Arc::new(AtomicBool::new(false)));
+        let step = Step::Parts {
+            at: 0,
+            parts: parts.clone(),
+        };
+        let steps = [&[step], select].concat();
+        let (fused, before) = Fused::of(&steps);
+        let mut fused = fused.unwrap();
+        assert!(before.is_empty());
+        let mut found = BTreeMap::new();
+        let mut pairs = |key: &[u8], value: &[u8]| {
+            let count = u64::from_le_bytes(value.try_into().unwrap());
+            *found.entry(key[8..].to_vec()).or_insert(0) += count;
+        };
+        let told = |(at, error): (usize, Error)| (at, error.cause.clone());
+        if at_once {
+            let fed = fused.feed_lines(lines, &mut feed, &mut pairs);
+            fed.map_err(told)?;
+        } else {
+            let mut from = 0;
+            for line in lines.split_inclusive(|&byte| byte == b'\n') {
+                let record = [Value::Bytes(without_end(line))];
+                let fed = fused.feed(&record, &mut feed, &mut pairs);
+                fed.map_err(|error| told((from, error)))?;
+                from += line.len();
+            }
+        }
+        feed.end_some(&mut pairs);
+        Ok(found)
+    }
+
+    #[test]
+    fn several_lines_at_once_are_the_same_as_one_by_one() {
+        let names = ["a", "b", "c"].map(|name| Column::new(name, Type::String));
+        for seed in 0..400 {
+            let lines = text(seed);
+            for lower in [false, true] {
+                let words = match lower {
+                    true => words("key").lower(),
+                    false => words("key"),
+                };
+                let all = [true, false].map(|at_once| counted(&words, &[], &lines, at_once));
+                assert_eq!(all[0], all[1], "seed {seed}");
+            }
+            for (by, wanted) in [("\t", 3), ("\t", 2), (" ", 3), ("\r", 1), ("\t\t", 1)] {
+                let fields = fields("key", by, names[..wanted].to_vec());
+                for number in 0..wanted {
+                    let select = [Step::Select(vec![number])];
+                    let all =
+                        [true, false].map(|at_once| counted(&fields, &select, &lines, at_once));
+                    assert_eq!(all[0], all[1], "seed {seed}, {by:?}, field {number}");
+                }
             }
         }
     }

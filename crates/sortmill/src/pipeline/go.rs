@@ -19,7 +19,6 @@ use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, core_count};
 
 use super::aggregate::Owned;
-use super::cells::without_end;
 use super::column::{Value, corrupt};
 use super::draw::Draw;
 use super::fused::Fused;
@@ -358,6 +357,7 @@ impl Pipeline {
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.table.inputs.bind(&mut job));
+        job.map_takes_several = are_lines_keyed(phase, &bound);
         job.map = Some(mapper(phase, &bound, self));
         Ok((job, sources))
     }
@@ -457,33 +457,37 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
     words
 }
 
+/// Whether nothing stands between lines and their keys, so that they are mapped several at once.
+fn are_lines_keyed(phase: &Phase, bound: &Arc<Bound>) -> bool {
+    let is_fused = || matches!(Fused::of(&phase.before), (Some(_), []));
+    phase.shuffle.takes_keys() && is_fused() && Reader::new(bound).reads_lines()
+}
+
 /// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on.
 fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
     let writes = phase.passes_on.then(|| of.to.writes(&of.table.columns));
-    let bound = Arc::clone(bound);
+    let (bound, are_keyed) = (Arc::clone(bound), are_lines_keyed(phase, bound));
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
         let is_full = Arc::new(AtomicBool::new(false));
         let mut feed = Feed::of_mapper(&shuffle, state_bytes, &is_full);
-        let (mut fused, before) = match feed.takes_keys() {
+        let (mut fused, before) = match shuffle.takes_keys() {
             true => Fused::of(&before),
             false => (None, &before[..]),
         };
-        // Nothing stands between a line and its keys.
-        let is_bare = fused.is_some() && before.is_empty() && reader.reads_lines();
         let mut steps = Steps::new(before);
         let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
             is_full.store(false, Ordering::Relaxed);
-            if let (true, Some(line), Some(fused)) = (is_bare, record, &mut fused) {
+            if let (true, Some(lines), Some(fused)) = (are_keyed, record, &mut fused) {
+                let at = made.at();
                 let mut pairs = |key: &[u8], value: &[u8]| {
                     made.push_pair(key, value);
                     is_full.store(made.is_full(), Ordering::Relaxed);
                 };
-                let line = [Value::Bytes(without_end(line))];
-                if let Err(error) = fused.feed(&line, &mut feed, &mut pairs) {
-                    made.refuse(error);
+                if let Err((line, error)) = fused.feed_lines(lines, &mut feed, &mut pairs) {
+                    made.refuse_at(error, at + line);
                 }
                 return;
             }

@@ -5,9 +5,6 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::stage::kernel::{LOOKED_BYTES, alphanumerics};
 
-/// Bytes of a word that are taken at once.
-pub const HEAD_BYTES: usize = 16;
-
 /// Text with zeros behind it, so that many bytes can be read at once from wherever a word begins.
 #[derive(Default)]
 pub struct Padded {
@@ -39,23 +36,10 @@ impl Padded {
         &self.bytes[word]
     }
 
-    /// The first bytes of a word, with zeros behind it where it is shorter, as two words of a register.
+    /// It, and zeros behind it.
     #[inline(always)]
-    pub fn head(&self, word: &Range<usize>) -> [u64; 2] {
-        /// Which bits are a word's own, by its length.
-        const MASKS: [u128; HEAD_BYTES + 1] = {
-            let mut masks = [u128::MAX; HEAD_BYTES + 1];
-            let mut count = 0;
-            while count < HEAD_BYTES {
-                masks[count] = (1 << (8 * count)) - 1;
-                count += 1;
-            }
-            masks
-        };
-        let bytes = &self.bytes[word.start..word.start + HEAD_BYTES];
-        let both = u128::from_le_bytes(bytes.try_into().expect("sixteen bytes"));
-        let own = both & MASKS[word.len().min(HEAD_BYTES)];
-        [own as u64, (own >> 64) as u64]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Hands to `see` where each word of a text of ASCII lies: borders of words are found for 64 bytes at once, without a
@@ -178,6 +162,7 @@ fn lowered<'t>(word: &'t [u8], lower: bool, text: &'t mut Vec<u8>) -> &'t [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::short::{short, short_within};
 
     /// Against the plain way, byte by byte: words on both sides of what is looked at together, of every length and byte.
     #[test]
@@ -202,14 +187,8 @@ mod tests {
             let padded = finder.ascii(&text, false).unwrap();
             let see = |word: Range<usize>| {
                 let bytes = padded.word(word.clone());
-                let head: Vec<u8> = padded
-                    .head(&word)
-                    .into_iter()
-                    .flat_map(u64::to_le_bytes)
-                    .collect();
-                let count = bytes.len().min(HEAD_BYTES);
-                assert_eq!(head[..count], bytes[..count]);
-                assert!(head[count..].iter().all(|&byte| byte == 0));
+                let head = short_within(padded.bytes(), word.start, word.len());
+                assert_eq!(head, short(bytes));
                 found.push(bytes.to_vec());
                 Ok(())
             };

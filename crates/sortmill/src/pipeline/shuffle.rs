@@ -30,7 +30,6 @@ use super::combine::{HASH_BYTES, PairSink, Table, hashed};
 use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
-use super::letters::Padded;
 use super::mix::group_hash;
 use super::tallies::Tallies;
 use super::verbs::Sink;
@@ -52,7 +51,7 @@ pub(super) struct Shuffle {
     rest: Vec<usize>,
     /// The columns of the table that goes in.
     columns: Vec<Column>,
-    /// For each column, which part of the key tells it, or else which of the rest.
+    /// For each column, which part of the key tells it, if one does.
     told: Vec<Told>,
     /// How groups lie that are so narrow that they need be no pairs.
     narrow: Option<Narrow>,
@@ -70,7 +69,7 @@ enum How {
 #[derive(Clone, Copy)]
 enum Told {
     Key(usize),
-    Rest(usize),
+    Rest,
 }
 
 impl Shuffle {
@@ -82,7 +81,7 @@ impl Shuffle {
             part.map_or_else(
                 || {
                     rest.push(at);
-                    Told::Rest(rest.len() - 1)
+                    Told::Rest
                 },
                 Told::Key,
             )
@@ -253,6 +252,17 @@ impl Shuffle {
         }
     }
 
+    /// The column whose bytes are the key of its feed's table as they are.
+    fn is_value(&self) -> Option<usize> {
+        key::is_value(&self.key).filter(|_| !self.is_sorted)
+    }
+
+    /// Whether a group is told by the bytes of one column alone, so that its feed in a mapper takes those where a record has no
+    /// other ([`Feed::add_word`]).
+    pub fn takes_keys(&self) -> bool {
+        self.is_value().is_some() && self.ends_in_pieces()
+    }
+
     /// Whether its feed keeps records between others.
     pub fn combines(&self) -> bool {
         match &self.how {
@@ -313,7 +323,7 @@ impl Feed {
             least: BinaryHeap::new(),
             least_bytes: 0,
             state_bytes,
-            is_value: key::is_value(&shuffle.key).filter(|_| !shuffle.is_sorted),
+            is_value: shuffle.is_value(),
         }
     }
 
@@ -355,15 +365,9 @@ impl Feed {
         }
     }
 
-    /// Whether a group is told by the bytes of one column alone, so that where a record has no other they may come as such
-    /// ([`Feed::add_word`]).
-    pub fn takes_keys(&self) -> bool {
-        self.is_value.is_some() && self.tallies.is_some()
-    }
-
-    /// Takes a record that is a word of `text`.
+    /// Takes, in a mapper whose shuffle [takes keys](Shuffle::takes_keys), a record that is `text[word]`.
     #[inline(always)]
-    pub fn add_word(&mut self, text: &Padded, word: Range<usize>, pairs: PairSink<'_>) {
+    pub fn add_word(&mut self, text: &[u8], word: Range<usize>, pairs: PairSink<'_>) {
         let tallies = self.tallies.as_mut();
         tallies.expect("it takes keys").add_word(text, word, pairs);
     }
@@ -720,19 +724,12 @@ fn record(
     sink: impl FnOnce(&[Value<'_>]) -> Result<()>,
 ) -> Result<()> {
     let mut from = value;
-    let columns = &shuffle.columns;
-    let read = |number: usize| {
-        let value = columns[shuffle.rest[number]].take(&mut from);
-        value.ok_or_else(corrupt)
+    // What the key does not tell lies in the order of the columns.
+    let get = |at: usize| match shuffle.told[at] {
+        Told::Key(part) => Ok(key.get(part)),
+        Told::Rest => shuffle.columns[at].take(&mut from).ok_or_else(corrupt),
     };
-    let told = &shuffle.told;
-    row(shuffle.rest.len(), read, |rest| {
-        let get = |at: usize| match told[at] {
-            Told::Key(part) => Ok(key.get(part)),
-            Told::Rest(number) => Ok(rest[number]),
-        };
-        row(told.len(), get, sink)
-    })
+    row(shuffle.told.len(), get, sink)
 }
 
 /// Key and value of a pair.

@@ -12,22 +12,21 @@ use sortmill_io::sync::atomic::{AtomicBool, Ordering};
 use super::aggregate::Computed;
 use super::column::Value;
 use super::combine::{PairSink, Short, Table, hashed};
-use super::letters::{HEAD_BYTES, Padded};
 use super::mix::group_hash;
 use crate::counts::{Counts, Out};
-use crate::short::SHORT_BYTES;
+use crate::short::{SHORT_BYTES, short_within};
 
 /// The table takes a part of the memory, and no more than lies near a processor.
 const TABLE_SHARE: u64 = 8;
 const TABLE_BYTES_MAX: u64 = 8 << 20;
 
-/// So many short keys wait until their rows are in the cache.
+/// So many short keys are gathered, and wait until as many more have been, while their rows come into the cache.
 const WAITING_COUNT: usize = 16;
-const _: () = assert!(HEAD_BYTES == SHORT_BYTES);
 
 /// Groups that are only counted or told apart.
 pub struct Tallies {
     table: Table,
+    gathered: Vec<Short>,
     waiting: Vec<Short>,
     counts: Counts,
     /// Whether all groups go there, and not to the table.
@@ -85,6 +84,7 @@ impl Tallies {
         let table_bytes = (bytes / TABLE_SHARE).min(TABLE_BYTES_MAX);
         Self {
             table: Table::new(aggregates, table_bytes),
+            gathered: Vec::with_capacity(WAITING_COUNT),
             waiting: Vec::with_capacity(WAITING_COUNT),
             counts: Counts::new(usize::try_from(bytes - table_bytes).unwrap_or(usize::MAX)),
             is_beyond: false,
@@ -113,13 +113,15 @@ impl Tallies {
         }
     }
 
-    /// Takes a record of the group that a word of `text` is.
+    /// Takes a record of the group `text[word]`.
     #[inline(always)]
-    pub fn add_word(&mut self, text: &Padded, word: Range<usize>, pairs: PairSink<'_>) {
-        if self.is_beyond || word.len() > SHORT_BYTES {
-            return self.add_any_word(text.word(word), pairs);
+    pub fn add_word(&mut self, text: &[u8], word: Range<usize>, pairs: PairSink<'_>) {
+        let is_near_end = text.len() - word.start < SHORT_BYTES;
+        if self.is_beyond || word.len() > SHORT_BYTES || is_near_end {
+            return self.add_any_word(&text[word], pairs);
         }
-        let short = self.table.fetch_short(text.head(&word), word.len());
+        let words = short_within(text, word.start, word.len());
+        let short = self.table.fetch_short(words, word.len());
         self.wait(short, pairs);
     }
 
@@ -130,8 +132,8 @@ impl Tallies {
 
     #[inline(always)]
     fn wait(&mut self, short: Short, pairs: PairSink<'_>) {
-        self.waiting.push(short);
-        if self.waiting.len() == WAITING_COUNT {
+        self.gathered.push(short);
+        if self.gathered.len() == WAITING_COUNT {
             self.count_waiting(pairs);
         }
     }
@@ -147,7 +149,7 @@ impl Tallies {
         self.counts.add(group_hash(key), key, &mut pairs);
     }
 
-    /// Counts the keys that wait.
+    /// Counts the keys that wait; those that have been gathered wait then.
     #[inline(never)]
     fn count_waiting(&mut self, pairs: PairSink<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -164,7 +166,7 @@ impl Tallies {
             self.add_beyond(short.key(&mut bytes), pairs);
         }
         waiting.clear();
-        self.waiting = waiting;
+        self.waiting = std::mem::replace(&mut self.gathered, waiting);
     }
 
     /// Takes all groups out of the table.
@@ -185,6 +187,7 @@ impl Tallies {
 
     /// Hands on groups until there is no room for more, or there are none any more.
     pub fn hand_on(&mut self, pairs: PairSink<'_>) {
+        self.count_waiting(pairs);
         self.count_waiting(pairs);
         self.go_beyond(pairs);
         self.counts.hand_on(&mut Pairs {

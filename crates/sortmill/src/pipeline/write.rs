@@ -189,7 +189,7 @@ impl Form {
                 if let Self::Fixed { record_bytes, key } = self
                     && let (2, Err(error)) = (columns.len(), key_range(record_bytes, key))
                 {
-                    return Some(error.cause);
+                    return Some(error.cause.clone());
                 }
                 Some(format!("{}, and they hold bytes or text", is(other?)))
             }

@@ -28,7 +28,7 @@ use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
 use crate::queue::{Promise, Queue, Stop, StopOnPanic};
 use crate::spills::{Spilled, Spills};
 use crate::stage::cut::cut;
-use crate::stage::map::{map, rest};
+use crate::stage::map::{Calls, map, rest};
 use crate::stage::read::{
     ApartReader, Part, ReadTotals, Reader, Source, Watcher, read, read_apart,
 };
@@ -652,7 +652,11 @@ impl<'a> Worker<'a> {
                 (chunk.input as u64, chunk.offset.wrapping_sub(zero as u64))
             });
             while next < batch.len() || self.made.is_held() {
-                let calls = (&mut *mapper, shared.job.map_around.as_ref());
+                let calls = Calls {
+                    mapper,
+                    around: shared.job.map_around.as_ref(),
+                    takes_several: shared.job.map_takes_several,
+                };
                 let made;
                 (made, next) = map(&batch, next, base, calls, &mut self.made, key);
                 let last = batch.offsets.range(next - 1).start;

@@ -134,12 +134,12 @@ impl Walk<'_> {
                     self.wrong(wrong.at, &wrong.cause)
                 })?;
                 let seen = see(record, self.origin);
-                if seen.map_err(|error| match error.path {
-                    Some(_) => error,
-                    None => Error {
-                        cause: self.told(&error.cause),
-                        ..error.at(&self.source.file.path).offset(self.at as u64)
-                    },
+                if seen.map_err(|mut error| {
+                    if error.path.is_some() {
+                        return error;
+                    }
+                    error.cause = self.told(&error.cause);
+                    error.at(&self.source.file.path).offset(self.at as u64)
                 })? {
                     return Ok(true);
                 }

@@ -155,6 +155,25 @@ fn bits(bytes: &[u8; LOOKED_BYTES], tell: impl Fn(u8) -> bool) -> u64 {
     bytes.iter().enumerate().map(bit).sum()
 }
 
+/// The first place of `byte`, which is probably near: looked for where the call stands, as to call a search takes longer than to
+/// find the end of most lines.
+#[inline(always)]
+#[must_use]
+pub fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
+    const NEAR_BYTES: usize = 2 * LOOKED_BYTES;
+    let mut at = 0;
+    while at < NEAR_BYTES
+        && let Some(part) = bytes[at..].first_chunk()
+    {
+        let found = equals(part, byte);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize);
+        }
+        at += LOOKED_BYTES;
+    }
+    memchr::memchr(byte, &bytes[at..]).map(|found| at + found)
+}
+
 /// Appends where records end that each end in `delimiter`, as offsets into `bytes`, of those that begin at `from`; at most
 /// `count_max` of them.
 pub fn find_ends(delimiter: u8, bytes: &[u8], from: usize, count_max: usize, ends: &mut Vec<u32>) {
@@ -425,6 +444,13 @@ mod tests {
             let mut byte = || b"ab\n\xff"[random(&mut seed) as usize % 4];
             let bytes: Vec<u8> = (0..count).map(|_| byte()).collect();
             let from = random(&mut seed) as usize % (count + 1);
+            // One that seldom comes, too.
+            for sought in [b'\n', b'\xff', 0] {
+                let place = bytes[from..].iter().position(|&byte| byte == sought);
+                assert_eq!(find_near(sought, &bytes[from..]), place, "{bytes:?}");
+                let far = [&vec![b'.'; count][..], &[sought]].concat();
+                assert_eq!(find_near(sought, &far), Some(count));
+            }
             for count_max in [0, 1, 5, 64, 1000] {
                 let mut found = vec![from as u32];
                 find_ends(b'\n', &bytes, from, count_max, &mut found);

@@ -8,7 +8,20 @@ use crate::job::{Around, Mapper};
 /// last one.
 pub type Made<'a> = Result<Batch<'a>, Box<(Error, Option<usize>)>>;
 
-/// Calls `mapper` with records of `batch`, whose bytes begin at byte `zero` of input number `input`, from number `from` on,
+/// Records that are taken several at once have about so many bytes: what is made of those stays near the processor.
+const SEVERAL_BYTES: usize = 4 << 10;
+
+/// How records are mapped.
+pub struct Calls<'m> {
+    /// The function of one worker.
+    pub mapper: &'m mut Mapper,
+    /// What is done around its calls.
+    pub around: Option<&'m Around>,
+    /// It takes several records at once ([`crate::job::Job::map_takes_several`]).
+    pub takes_several: bool,
+}
+
+/// Calls the mapper with records of `batch`, whose bytes begin at byte `zero` of input number `input`, from number `from` on,
 /// until what it makes is a batch or no record is left; that is gathered in `made`, the caller's scratch space. Answers it,
 /// or what was wrong with the last record that the mapper saw: the function failed, made a record that is not of the job's
 /// format, or too much out of one; and the number of the next record. What the mapper held back the last time comes first.
@@ -16,10 +29,15 @@ pub fn map<'a>(
     batch: &Batch<'_>,
     from: usize,
     (input, zero): (u64, u64),
-    (mapper, around): (&mut Mapper, Option<&Around>),
+    calls: Calls<'_>,
     made: &'a mut Records,
     key: u64,
 ) -> (Made<'a>, usize) {
+    let Calls {
+        mapper,
+        around,
+        takes_several,
+    } = calls;
     made.clear();
     let mut next = from;
     let was_held = made.is_held();
@@ -31,10 +49,14 @@ pub fn map<'a>(
         while next < batch.len() && !made.is_full() && !made.is_held() {
             let at = batch.offsets.range(next).start;
             made.give((input, zero.wrapping_add(at as u64)), at);
-            let record = batch.record(next);
-            mapper(Some(record), made);
-            made.passed(record);
-            next += 1;
+            let until = match takes_several {
+                true => batch.until(next, SEVERAL_BYTES),
+                false => next + 1,
+            };
+            let records = &batch.bytes[at..batch.offsets.range(until - 1).end];
+            mapper(Some(records), made);
+            made.passed(records);
+            next = until;
         }
     };
     match around {

@@ -629,7 +629,7 @@ fn what_goes_wrong_is_told() {
         "column count: \"y\" is no value",
     );
     assert_eq!(error.offset, Some(line as u64));
-    assert!(error.path.unwrap().ends_with("in/sales.tsv"));
+    assert!(error.path.as_ref().unwrap().ends_with("in/sales.tsv"));
 
     // A function that fails on the way into and out of partitions, and one that makes another type.
     let lines = read_text([sales.text.pattern("in/sales.tsv")], 0);

@@ -117,7 +117,7 @@ fn a_number_that_its_type_does_not_hold_is_told_with_its_place() {
         .with_columns(&[("less", col("u") - 3)])
         .unwrap();
     let error = numbers.fails(&wrong, ErrorKind::Input, "column less: 2 - 3 is no value");
-    assert!(error.path.unwrap().ends_with("in.tsv"));
+    assert!(error.path.as_ref().unwrap().ends_with("in.tsv"));
     assert_eq!(error.offset, Some(0));
     let wrong = numbers
         .table()

@@ -348,7 +348,7 @@ fn lists_and_files_side_by_side() {
         ErrorKind::Input,
         "not in the order in which groups come",
     );
-    assert!(error.path.unwrap().ends_with("by key"));
+    assert!(error.path.as_ref().unwrap().ends_with("by key"));
     let bytes = std::fs::read(&files[2].0).unwrap();
     std::fs::write(&files[2].0, &bytes[..bytes.len() - 3]).unwrap();
     lines.fails(
@@ -364,7 +364,7 @@ fn lists_and_files_side_by_side() {
             .unwrap(),
         &small(),
     );
-    assert!(error.unwrap_err().path.unwrap().ends_with("means"));
+    assert!(error.unwrap_err().path.as_ref().unwrap().ends_with("means"));
     let twice = side_by_side(&[files[1].clone(), files[1].clone()]);
     assert_eq!(twice.err().unwrap().kind, ErrorKind::Usage);
     let text = lines

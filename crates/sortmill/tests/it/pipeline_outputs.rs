@@ -214,7 +214,7 @@ fn what_is_there_is_replaced_or_refused() {
         let error = run(pipeline).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Usage, "{error}");
         assert!(error.to_string().contains(wanted), "{error}");
-        assert_eq!(error.path.unwrap(), scratch.path("out"));
+        assert_eq!(error.path.clone().unwrap(), scratch.path("out"));
     };
     run(&pipeline().only_new()).unwrap();
     std::fs::write(scratch.path("out"), "old").unwrap();

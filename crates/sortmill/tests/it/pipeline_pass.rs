@@ -277,7 +277,7 @@ fn compressed_inputs_that_are_ahead_wait_for_their_turn() {
     };
     let error = run(&pipeline, &more).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Input, "{error}");
-    assert!(error.path.unwrap().ends_with("in-8"));
+    assert!(error.path.as_ref().unwrap().ends_with("in-8"));
     assert!(std::fs::read_to_string(scratch.path("out")).unwrap() == wanted);
 }
 

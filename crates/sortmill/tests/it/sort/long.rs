@@ -117,7 +117,7 @@ fn a_line_longer_than_half_the_memory_is_refused() {
                 assert!(text.contains(words), "{text}\nsays nothing of {words:?}");
             }
             let name = if stream.is_some() { "-" } else { "/in0" };
-            assert_eq!(error.path.unwrap(), std::path::Path::new(name));
+            assert_eq!(error.path.as_ref().unwrap(), std::path::Path::new(name));
         }
     }
 }

@@ -229,7 +229,10 @@ fn an_input_that_is_not_in_order() {
         assert_eq!(error.offset, Some(offset as u64), "{told}");
         let number = format!("line {},", at + 1);
         assert!(error.cause.contains(&number), "{told}");
-        assert!(error.path.unwrap().ends_with(format!("in{bad}")), "{told}");
+        assert!(
+            error.path.as_ref().unwrap().ends_with(format!("in{bad}")),
+            "{told}"
+        );
     }
 }
 
