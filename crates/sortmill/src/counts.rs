@@ -173,6 +173,17 @@ impl Counts {
         }
     }
 
+    /// Only so many keys more will come, which have so many bytes: nothing is mapped beyond what those take, because memory that
+    /// is touched for the first time takes longer than they do.
+    pub fn expect(&mut self, count: usize, bytes: usize) {
+        if self.kept.is_some() || self.bytes == 0 || count == 0 {
+            return;
+        }
+        let key_bytes = bytes.div_ceil(count);
+        let room = Kept::bytes_of(count, key_bytes).min(self.room);
+        self.kept = Kept::new(room, key_bytes);
+    }
+
     /// Maps its memory, for keys of so many bytes.
     fn begin(&mut self, key_bytes: usize) {
         if self.kept.is_none() && self.bytes > 0 {

@@ -74,6 +74,12 @@ impl Kept {
         })
     }
 
+    /// Bytes in which so many keys, of `key_bytes` in the mean, are kept for sure.
+    #[must_use]
+    pub fn bytes_of(count: usize, key_bytes: usize) -> usize {
+        2 * count * (SLOT_BYTES + SLOT_BYTES / 2 + entry_bytes(key_bytes)) + 4 * ALIGN_BYTES
+    }
+
     /// How many keys are kept.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -137,6 +137,13 @@ impl Table {
         true
     }
 
+    /// How many groups there are, and how many bytes their keys have at most.
+    #[must_use]
+    pub fn sizes(&self) -> (usize, usize) {
+        let groups = self.group_count;
+        (groups, groups * SHORT_BYTES + self.keys.len())
+    }
+
     /// Hands on all groups, each with the words of its states: the table is empty afterwards.
     pub fn take(&mut self, mut see: impl FnMut(&[u8], &[u64])) {
         let taken = |row: &&[u64]| row[KEY] != 0;

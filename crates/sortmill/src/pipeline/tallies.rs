@@ -189,6 +189,10 @@ impl Tallies {
     pub fn hand_on(&mut self, pairs: PairSink<'_>) {
         self.count_waiting(pairs);
         self.count_waiting(pairs);
+        if !self.is_beyond {
+            let (groups, bytes) = self.table.sizes();
+            self.counts.expect(groups, bytes);
+        }
         self.go_beyond(pairs);
         self.counts.hand_on(&mut Pairs {
             pairs,
