@@ -100,6 +100,13 @@ class Rounds(unittest.TestCase):
         self.check(rows[:6], 3, False, [2])
         self.check(rows, 3, True, [2])
 
+    def test_a_run_of_which_nobody_knows_when_it_began_is_not_the_newest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for day, started in (("2026-01-01", None), ("2026-01-02", "2026-01-02T00:00:00")):
+                results.append(Path(folder) / f"{day}.csv", row(1, 1, "sortmill", 25, date=day, started=started))
+            newest, _ = results.newest(Path(folder))["binary-2gib"]
+        self.assertEqual(newest.name, "2026-01-02.csv")
+
     def test_a_file_gives_back_what_was_put_in(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "runs.csv"
