@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::Columns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::line_keys::LineOrder;
-use crate::stage::kernel::find_near;
+use crate::stage::kernel::find_end;
 
 use columns::ColumnKeys;
 use encoded::Encoded;
@@ -504,7 +504,7 @@ impl Order {
     #[must_use]
     pub fn record_bytes(&self, bytes: &[u8]) -> usize {
         match self.format {
-            Format::Lines => find_near(self.delimiter, bytes).map_or(bytes.len(), |at| at + 1),
+            Format::Lines => find_end(self.delimiter, bytes).map_or(bytes.len(), |at| at + 1),
             Format::Quoted(quote) => {
                 separated::first_end(bytes, quote, false).unwrap_or(bytes.len())
             }

@@ -358,7 +358,7 @@ impl Pipeline {
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.table.inputs.bind(&mut job));
         job.map_takes_several = are_lines_keyed(phase, &bound);
-        job.map = Some(mapper(phase, &bound, self));
+        job.map = Some(mapper(phase, &bound, self, job.map_takes_several));
         Ok((job, sources))
     }
 }
@@ -463,11 +463,12 @@ fn are_lines_keyed(phase: &Phase, bound: &Arc<Bound>) -> bool {
     phase.shuffle.takes_keys() && is_fused() && Reader::new(bound).reads_lines()
 }
 
-/// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on.
-fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
+/// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on; of lines that
+/// `are_keyed` ([`are_lines_keyed`]) several come at once.
+fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline, are_keyed: bool) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
     let writes = phase.passes_on.then(|| of.to.writes(&of.table.columns));
-    let (bound, are_keyed) = (Arc::clone(bound), are_lines_keyed(phase, bound));
+    let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
         let is_full = Arc::new(AtomicBool::new(false));

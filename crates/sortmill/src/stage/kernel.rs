@@ -155,11 +155,11 @@ fn bits(bytes: &[u8; LOOKED_BYTES], tell: impl Fn(u8) -> bool) -> u64 {
     bytes.iter().enumerate().map(bit).sum()
 }
 
-/// The first place of `byte`, which is probably near: looked for where the call stands, as to call a search takes longer than to
-/// find the end of most lines.
+/// The first place of `byte`, which ends a line: looked for where the call stands, as to call a search takes longer than to find
+/// the end of most lines. These are tens of bytes long; what ends a field is nearer (`order/near.rs`).
 #[inline(always)]
 #[must_use]
-pub fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
+pub fn find_end(byte: u8, bytes: &[u8]) -> Option<usize> {
     const NEAR_BYTES: usize = 2 * LOOKED_BYTES;
     let mut at = 0;
     while at < NEAR_BYTES
@@ -447,9 +447,9 @@ mod tests {
             // One that seldom comes, too.
             for sought in [b'\n', b'\xff', 0] {
                 let place = bytes[from..].iter().position(|&byte| byte == sought);
-                assert_eq!(find_near(sought, &bytes[from..]), place, "{bytes:?}");
+                assert_eq!(find_end(sought, &bytes[from..]), place, "{bytes:?}");
                 let far = [&vec![b'.'; count][..], &[sought]].concat();
-                assert_eq!(find_near(sought, &far), Some(count));
+                assert_eq!(find_end(sought, &far), Some(count));
             }
             for count_max in [0, 1, 5, 64, 1000] {
                 let mut found = vec![from as u32];

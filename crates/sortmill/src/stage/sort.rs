@@ -254,7 +254,7 @@ impl<'a> Slab<'a> {
                 Format::Lines => {
                     let (mut rest, delimiter) = (bytes, order.delimiter());
                     let lines = std::iter::from_fn(|| {
-                        let end = kernel::find_near(delimiter, rest)? + 1;
+                        let end = kernel::find_end(delimiter, rest)? + 1;
                         let (line, after) = rest.split_at(end);
                         rest = after;
                         Some(line)

@@ -631,6 +631,24 @@ fn what_goes_wrong_is_told() {
     assert_eq!(error.offset, Some(line as u64));
     assert!(error.path.as_ref().unwrap().ends_with("in/sales.tsv"));
 
+    // The same of lines that come several at once to what counts a field of theirs.
+    let texts = ["city", "count", "price", "open"].map(|name| Column::new(name, Type::String));
+    let file = std::fs::read(sales.text.out("in/sales.tsv")).unwrap();
+    let misfit = [&file[..line], b"x\ty\n", &file[line..]].concat();
+    std::fs::write(sales.text.out("in/sales.tsv"), misfit).unwrap();
+    let lines = read_text([sales.text.pattern("in/sales.tsv")], 0);
+    let cities = lines.flat_map(&fields("line", *b"\t", texts.to_vec()));
+    let cities = cities.unwrap().select(&["city"]).unwrap();
+    let cause = "it has 2 fields where 4 are expected";
+    let error = fails(
+        &cities.distinct().unwrap(),
+        &small(),
+        ErrorKind::Input,
+        cause,
+    );
+    assert_eq!(error.offset, Some(line as u64));
+    assert!(error.path.as_ref().unwrap().ends_with("in/sales.tsv"));
+
     // A function that fails on the way into and out of partitions, and one that makes another type.
     let lines = read_text([sales.text.pattern("in/sales.tsv")], 0);
     let refuse = |_: [Value<'_>; 1]| Err(Error::new(ErrorKind::Function, "asking", "no answer"));
