@@ -10,17 +10,27 @@
 
 use sortmill_io::os::Machine;
 use sortmill_io::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
+use sortmill_io::{ALIGN_BYTES, Pool};
 
 use crate::batch::Records;
 use crate::chunks::Extent;
 use crate::job::{Job, MapFn};
 use crate::kept::{Found, Kept, Worth};
 use crate::plan::{Inputs, Plan};
+use crate::short::{SHORT_BYTES, short_hash, text_hash, unshort};
+use crate::waiting::Waiting;
 
-/// So many lines, or bytes of them, wait until their places are in the cache.
-const WAITING_COUNT: usize = 32;
-const WAITING_BYTES: usize = 2048;
+/// Lines are divided by their hash among tables of about so many bytes, which lie near a processor while lines are looked for
+/// there.
+const TABLE_BYTES: usize = 4 << 20;
+const TABLES_MAX: usize = 256;
+/// Lines wait for their table in one of so many parts of its memory: enough of them that most find in the cache what others had
+/// brought there.
+const WAITING_SHARE: usize = 6;
+/// So much of it at least, which holds the longest, and so much memory altogether, or every line passes by.
+const WAITING_BYTES_MIN: usize = ALIGN_BYTES;
+const BYTES_MIN: usize = 2 * ALIGN_BYTES;
+const _: () = assert!(Waiting::bytes_of(LINE_BYTES_MAX) <= WAITING_BYTES_MIN);
 /// Bytes that a few lines take at first, and how many times as many come after those that are too few: the memory that a job may
 /// use is not to be touched for a handful of lines, which takes longer than to count them.
 const FIRST_BYTES: usize = 4 << 20;
@@ -63,7 +73,7 @@ fn counting(delimiter: u8) -> MapFn {
         Box::new(move |line, made| match line {
             Some(line) => {
                 let line = line.strip_suffix(&[delimiter]).unwrap_or(line);
-                counts.add(xxh3_64(line), line, made);
+                counts.add(line, made);
             }
             None => counts.hand_on(made),
         })
@@ -94,37 +104,36 @@ impl Out for Records {
 }
 
 /// What one worker counts: lines, or other keys.
+///
+/// In a table that is larger than the caches each line waits for memory. So lines are divided among many tables first, and wait in
+/// front of theirs until they are many (as the clusters of Manegold, Boncz and Kersten, Optimizing Main-Memory Join on Modern
+/// Hardware, TKDE 2002, section 3.2).
 pub struct Counts {
     bytes: usize,
     /// Bytes that it takes for now: those that are too few are handed on whole, and it begins anew with more.
     room: usize,
-    /// Mapped when it is known how long lines are; nothing, where memory is too little for any.
-    kept: Option<Kept>,
+    /// Lines that wait, for each table; no tables before a line has come.
+    waiting: Vec<Waiting>,
+    /// The tables, mapped when it is known how long lines are; none, where memory is too little for any line.
+    kept: Vec<Kept>,
+    /// How many lines they have.
+    kept_count: usize,
     worth: Worth,
-    waiting: Waiting,
-    /// Up to where entries have been handed on, while they are.
-    handed_on: Option<usize>,
-}
-
-/// Lines that are looked for together, so that their ways from memory overlap.
-#[derive(Default)]
-struct Waiting {
-    bytes: Vec<u8>,
-    /// Of each its hash, and where it ends.
-    lines: Vec<(u64, usize)>,
+    /// While lines are handed on: the table, and up to where its entries have been.
+    handed_on: Option<(usize, usize)>,
 }
 
 impl Counts {
     /// Nothing, in at most `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        let bytes = bytes.saturating_sub(WAITING_BYTES + LINE_BYTES_MAX);
         Self {
             bytes,
             room: bytes,
-            kept: None,
+            waiting: Vec::new(),
+            kept: Vec::new(),
+            kept_count: 0,
             worth: Worth::default(),
-            waiting: Waiting::default(),
             handed_on: None,
         }
     }
@@ -132,43 +141,59 @@ impl Counts {
     /// The same, in few bytes at first.
     #[must_use]
     pub fn growing(bytes: usize) -> Self {
-        let counts = Self::new(bytes);
+        let room = bytes.min(FIRST_BYTES);
         Self {
-            room: counts.bytes.min(FIRST_BYTES),
-            ..counts
+            room,
+            ..Self::new(bytes)
         }
     }
 
-    /// Takes a line without its end, or another key, and its hash.
-    pub fn add(&mut self, hash: u64, line: &[u8], made: &mut impl Out) {
+    /// Takes a line without its end, or another key.
+    pub fn add(&mut self, line: &[u8], made: &mut impl Out) {
+        let hash = text_hash(line);
         if self.handed_on.is_some() {
             // First, as there may be no room for it behind the others.
             made.put(line, 1);
-            return self.hand_on(made);
+            return self.hand_on_kept(made);
         }
-        if line.len() > LINE_BYTES_MAX || self.bytes == 0 || !self.worth.wants(hash) {
+        if line.len() > LINE_BYTES_MAX || self.bytes < BYTES_MIN || !self.worth.wants(hash) {
             return made.put(line, 1);
         }
-        if let Some(kept) = &self.kept {
-            kept.fetch_slot(hash);
+        self.begin();
+        self.wait(hash, line, made);
+    }
+
+    /// The same of a [short](crate::short::short) key of `length` bytes.
+    #[inline(always)]
+    pub fn add_short(&mut self, words: [u64; 2], length: usize, made: &mut impl Out) {
+        if self.handed_on.is_none() && self.worth.wants_all() {
+            let table = self.table_of(short_hash(words, length));
+            if let Some(waiting) = self.waiting.get_mut(table)
+                && waiting.has_room(length)
+            {
+                self.worth.pass();
+                return waiting.push_short(words, length);
+            }
         }
-        self.waiting.bytes.extend_from_slice(line);
-        self.waiting.lines.push((hash, self.waiting.bytes.len()));
-        let Waiting { bytes, lines } = &self.waiting;
-        if lines.len() == WAITING_COUNT || bytes.len() >= WAITING_BYTES {
-            self.count_waiting(made);
-        }
+        let mut bytes = [0; SHORT_BYTES];
+        self.add(unshort(words, length, &mut bytes), made);
     }
 
     /// Takes a key that came `count` times already.
-    pub fn add_many(&mut self, hash: u64, key: &[u8], count: u64, made: &mut impl Out) {
-        self.begin(key.len());
-        let Some(kept) = self.kept.as_mut().filter(|_| key.len() <= LINE_BYTES_MAX) else {
+    pub fn add_many(&mut self, key: &[u8], count: u64, made: &mut impl Out) {
+        if key.len() > LINE_BYTES_MAX || self.bytes < BYTES_MIN {
+            return made.put(key, count);
+        }
+        self.begin();
+        self.map(key.len());
+        let hash = text_hash(key);
+        let table = self.table_of(hash);
+        let Some(kept) = self.kept.get_mut(table) else {
             return made.put(key, count);
         };
         match kept.find(hash, key, count) {
-            Found::There(at) => kept.set_number(at, kept.number(at) + count),
-            Found::Begun => {}
+            Found::There(at) => kept.add_number(at, count),
+            Found::Begun => self.kept_count += 1,
             Found::NoRoom => made.put(key, count),
         }
     }
@@ -176,83 +201,151 @@ impl Counts {
     /// Only so many keys more will come, which have so many bytes: nothing is mapped beyond what those take, because memory that
     /// is touched for the first time takes longer than they do.
     pub fn expect(&mut self, count: usize, bytes: usize) {
-        if self.kept.is_some() || self.bytes == 0 || count == 0 {
+        if self.waiting.is_empty() && count > 0 {
+            let room = Kept::bytes_of(count, bytes.div_ceil(count)) + WAITING_BYTES_MIN;
+            self.bytes = self.bytes.min(room);
+            self.room = self.bytes;
+        }
+    }
+
+    /// Which table a line of this hash belongs to: by bits that say nothing of where it lies there.
+    #[inline(always)]
+    fn table_of(&self, hash: u64) -> usize {
+        hash as usize & self.waiting.len().wrapping_sub(1)
+    }
+
+    /// Divides the memory, if that is still to be done.
+    fn begin(&mut self) {
+        if !self.waiting.is_empty() {
             return;
         }
-        let key_bytes = bytes.div_ceil(count);
-        let room = Kept::bytes_of(count, key_bytes).min(self.room);
-        self.kept = Kept::new(room, key_bytes);
+        let count = (self.room / TABLE_BYTES).clamp(1, TABLES_MAX);
+        let count = count.next_power_of_two();
+        let bytes = self.room / count / WAITING_SHARE / ALIGN_BYTES * ALIGN_BYTES;
+        let rows = Pool::new(count, bytes.max(WAITING_BYTES_MIN)).ok();
+        let rows = rows
+            .iter()
+            .flat_map(|rows| (0..count).map_while(|_| rows.take()));
+        self.waiting = rows.map(Waiting::new).collect();
+        if self.waiting.is_empty() {
+            self.bytes = 0;
+        }
     }
 
-    /// Maps its memory, for keys of so many bytes.
-    fn begin(&mut self, key_bytes: usize) {
-        if self.kept.is_none() && self.bytes > 0 {
-            self.kept = Kept::new(self.room, key_bytes);
-            if self.kept.is_none() {
-                (self.bytes, self.room) = (0, 0);
+    /// Maps the tables for lines of so many bytes, if that is still to be done.
+    fn map(&mut self, line_bytes: usize) {
+        if self.kept.is_empty()
+            && self.bytes > 0
+            && let Some(waiting) = self.waiting.first()
+        {
+            let count = self.waiting.len();
+            let bytes = (self.room / count).saturating_sub(waiting.bytes());
+            self.kept = Kept::several(count, bytes, line_bytes).unwrap_or_default();
+            if self.kept.is_empty() {
+                self.bytes = 0;
             }
         }
     }
 
-    /// Counts the lines that wait.
-    fn count_waiting(&mut self, made: &mut impl Out) {
-        if !self.waiting.lines.is_empty() {
-            self.begin(self.waiting.bytes.len() / self.waiting.lines.len());
+    /// Has a line wait for its table, if there is room.
+    fn wait(&mut self, hash: u64, line: &[u8], made: &mut impl Out) {
+        let table = self.table_of(hash);
+        let is_free = |waiting: &Waiting| waiting.has_room(line.len());
+        match self.waiting.get(table).map(is_free) {
+            Some(true) => {}
+            Some(false) if self.count_waiting(table, made) => {}
+            _ => return made.put(line, 1),
         }
-        let Waiting { bytes, lines } = &mut self.waiting;
-        if let Some(kept) = &self.kept {
-            lines.iter().for_each(|&(hash, _)| kept.fetch_entry(hash));
+        self.waiting[table].push(line);
+    }
+
+    /// Counts the lines that wait for a table. `false` if some still do: because `made` is full, or what is kept is to be handed on.
+    fn count_waiting(&mut self, table: usize, made: &mut impl Out) -> bool {
+        if self.kept.is_empty() {
+            self.map(self.waiting[table].mean_bytes());
         }
-        let mut from = 0;
-        for (hash, end) in lines.drain(..) {
-            let line = &bytes[from..end];
-            from = end;
-            let Some(kept) = &mut self.kept else {
-                made.put(line, 1);
-                continue;
+        let (waiting, mut kept) = (&mut self.waiting[table], self.kept.get_mut(table));
+        if let Some(kept) = &kept
+            && waiting.is_whole()
+        {
+            kept.fetch();
+        }
+        while let Some((line, words)) = waiting.pop() {
+            let is_short = line.len() <= SHORT_BYTES;
+            let hash = match is_short {
+                true => short_hash(words, line.len()),
+                false => text_hash(line),
             };
-            let found = kept.find(hash, line, 1);
-            match found {
-                Found::There(at) => kept.set_number(at, kept.number(at) + 1),
-                Found::Begun => {}
-                Found::NoRoom => {
-                    made.put(line, 1);
-                    if self.room < self.bytes {
-                        self.handed_on = Some(0);
-                        continue;
-                    }
-                }
+            let found = match &mut kept {
+                Some(kept) if is_short => kept.find_short(hash, words, line.len(), 1),
+                Some(kept) => kept.find(hash, line, 1),
+                None => Found::NoRoom,
+            };
+            match (&found, &mut kept) {
+                (Found::There(at), Some(kept)) => kept.add_number(*at, 1),
+                (Found::Begun, _) => self.kept_count += 1,
+                _ => made.put(line, 1),
             }
-            if self.worth.note(hash, &found, kept) {
-                self.handed_on = Some(0);
+            let has_no_room = matches!(found, Found::NoRoom);
+            let is_too_small = has_no_room && self.room < self.bytes;
+            if self.worth.note(hash, &found, self.kept_count) || is_too_small {
+                self.handed_on = Some((0, 0));
+                return false;
+            }
+            if has_no_room && made.is_full() {
+                return false;
             }
         }
-        bytes.clear();
+        true
     }
 
     /// Hands on entries until `made` is full or nothing is kept any more.
     pub fn hand_on(&mut self, made: &mut impl Out) {
-        self.count_waiting(made);
-        let Some(kept) = &mut self.kept else {
+        while !made.is_full() {
+            let is_last = self.handed_on.is_none()
+                && (0..self.waiting.len()).all(|table| self.count_waiting(table, made));
+            if is_last {
+                self.handed_on = Some((0, 0));
+            }
+            self.hand_on_kept(made);
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Hands on entries until `made` is full or there are none any more, and begins anew then.
+    fn hand_on_kept(&mut self, made: &mut impl Out) {
+        let Some((mut number, mut at)) = self.handed_on else {
             return;
         };
-        let mut at = self.handed_on.unwrap_or(0);
-        while let Some((count, line, end)) = kept.entry(at) {
+        while let Some(kept) = self.kept.get(number) {
+            let Some((count, line, end)) = kept.entry(at) else {
+                (number, at) = (number + 1, 0);
+                continue;
+            };
             if made.is_full() {
-                self.handed_on = Some(at);
+                self.handed_on = Some((number, at));
                 return;
             }
             made.put(line, count);
             at = end;
         }
-        match self.room < self.bytes {
-            true => {
-                self.kept = None;
-                self.room = self.bytes.min(GROWS_TIMES * self.room);
-            }
-            false => kept.clear(),
-        }
         self.handed_on = None;
+        self.kept_count = 0;
+        if self.room < self.bytes {
+            self.room = self.bytes.min(GROWS_TIMES * self.room);
+            self.kept.clear();
+            let before = std::mem::take(&mut self.waiting);
+            self.begin();
+            for mut waiting in before {
+                while let Some((line, _)) = waiting.pop() {
+                    self.wait(text_hash(line), line, made);
+                }
+            }
+        } else {
+            self.kept.iter_mut().for_each(Kept::clear);
+        }
     }
 }
 
@@ -299,7 +392,7 @@ mod tests {
             is_empty
         };
         for line in lines {
-            counts.add(xxh3_64(&line), &line, &mut made);
+            counts.add(&line, &mut made);
             *wanted.entry(line).or_insert(0) += 1;
             if made.is_full() {
                 take(&mut made);

@@ -6,7 +6,7 @@
 
 use sortmill_io::{ALIGN_BYTES, Buffer, Pool};
 
-use crate::short::{SHORT_BYTES, short};
+use crate::short::{SHORT_BYTES, short, short_within, unshort};
 use crate::stage::kernel::prefetch;
 
 /// In front of a key: its length, and above that its number.
@@ -19,11 +19,16 @@ pub const NUMBER_MAX: u64 = (1 << (64 - LENGTH_BITS)) - 1;
 /// Entries begin at multiples of it, so that a slot tells of 32 GiB of them.
 const UNIT_BYTES: usize = 8;
 const SLOT_BYTES: usize = 8;
+/// Few keys have few slots, so that these lie close together: of memory of which a copy is no matter.
+const SLOTS_MIN: usize = ALIGN_BYTES / SLOT_BYTES;
+const GROWN_BYTES_MAX: usize = 2 << 20;
+const GROWS_TIMES: usize = 2;
 
 /// Keys with a number each.
 pub struct Kept {
     /// The upper half of a hash and, one more, in which unit an entry begins. Some are always empty.
     slots: Buffer,
+    /// So many of them for now.
     slot_count: usize,
     entries: Buffer,
     /// Bytes of entries, and how many those are.
@@ -55,6 +60,12 @@ impl Kept {
     /// there is no memory to map.
     #[must_use]
     pub fn new(bytes: usize, key_bytes: usize) -> Option<Self> {
+        Self::several(1, bytes, key_bytes)?.pop()
+    }
+
+    /// So many that are like this, in `bytes` bytes each.
+    #[must_use]
+    pub fn several(count: usize, bytes: usize, key_bytes: usize) -> Option<Vec<Self>> {
         // Three of four slots are taken at most.
         let slot = SLOT_BYTES + SLOT_BYTES / 2;
         let entry = entry_bytes(key_bytes);
@@ -63,15 +74,23 @@ impl Kept {
         let slot_bytes = part(wished as usize).max(ALIGN_BYTES);
         let map = |bytes: usize| match bytes {
             0 => None,
-            _ => Pool::new(1, bytes).ok()?.take(),
+            _ => Pool::new(count, bytes).ok(),
         };
-        Some(Self {
-            slots: map(slot_bytes)?,
-            slot_count: slot_bytes / SLOT_BYTES,
-            entries: map(part(bytes.saturating_sub(slot_bytes)))?,
-            used: 0,
-            count: 0,
-        })
+        let slots = map(slot_bytes)?;
+        let entries = map(part(bytes.saturating_sub(slot_bytes)))?;
+        let kept = || {
+            Some(Self {
+                slots: slots.take()?,
+                slot_count: match slot_bytes {
+                    ..GROWN_BYTES_MAX => SLOTS_MIN,
+                    _ => slot_bytes / SLOT_BYTES,
+                },
+                entries: entries.take()?,
+                used: 0,
+                count: 0,
+            })
+        };
+        (0..count).map(|_| kept()).collect()
     }
 
     /// Bytes in which so many keys, of `key_bytes` in the mean, are kept for sure.
@@ -105,6 +124,13 @@ impl Kept {
         self.entries[at..at + HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
     }
 
+    /// Adds to its number, where the sum is at most [`NUMBER_MAX`].
+    #[inline]
+    pub fn add_number(&mut self, at: usize, number: u64) {
+        let head = word(&self.entries, at).wrapping_add(number << LENGTH_BITS);
+        self.entries[at..at + HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
+    }
+
     /// Number and key of the entry that begins at `at`, which is 0 or where another one ends, and where it ends; `None`
     /// behind the last one.
     #[must_use]
@@ -117,10 +143,10 @@ impl Kept {
         Some((self.number(at), key, at + entry_bytes(length)))
     }
 
-    /// The slot that a hash chooses.
+    /// The slot that a hash chooses, by what slots tell of it.
     #[inline]
     fn slot(&self, hash: u64) -> usize {
-        ((u64::from(hash as u32) * self.slot_count as u64) >> 32) as usize
+        (((hash >> 32) * self.slot_count as u64) >> 32) as usize
     }
 
     /// Where the entry begins that a slot tells of, if it tells of this hash; `None` if it is empty.
@@ -133,54 +159,83 @@ impl Kept {
         }
     }
 
-    /// Fetches the slot of a hash into the cache.
-    #[inline]
-    pub fn fetch_slot(&self, hash: u64) {
-        prefetch(&self.slots, self.slot(hash) * SLOT_BYTES, SLOT_BYTES);
-    }
-
-    /// Fetches the entry that the slot of a hash probably tells of.
-    #[inline]
-    pub fn fetch_entry(&self, hash: u64) {
-        if let Some(Some(at)) = self.told(self.slot(hash), hash) {
-            prefetch(&self.entries, at, UNIT_BYTES);
-        }
-    }
-
-    /// Whether the key of the entry that begins at `at` is this one.
-    #[inline]
-    fn is_of(&self, at: usize, key: &[u8]) -> bool {
-        if word(&self.entries, at) as usize & KEY_BYTES_MAX != key.len() {
-            return false;
-        }
-        let found = &self.entries[at + HEAD_BYTES..][..key.len()];
-        // Many are short, and a call for each takes longer than to look.
-        match key.len() {
-            0..=SHORT_BYTES => short(found) == short(key),
-            _ => found == key,
+    /// Fetches all of it into the cache, whatever that holds.
+    pub fn fetch(&self) {
+        for (part, bytes) in [
+            (&self.slots, self.slot_count * SLOT_BYTES),
+            (&self.entries, self.used),
+        ] {
+            (0..bytes).step_by(64).for_each(|at| prefetch(part, at, 1));
         }
     }
 
     /// Looks for a key of at most [`KEY_BYTES_MAX`] bytes; one that is not there is kept with `number`, if there is room.
     #[inline]
     pub fn find(&mut self, hash: u64, key: &[u8], number: u64) -> Found {
+        // Many are short, and a call for each takes longer than to look.
+        if key.len() <= SHORT_BYTES {
+            return self.find_short(hash, short(key), key.len(), number);
+        }
+        let found = self.look(hash, key.len(), |entries, at| {
+            entries[at..][..key.len()] == *key
+        });
+        found.map_or_else(|slot| self.keep(slot, hash, key, number), Found::There)
+    }
+
+    /// The same of a [short](crate::short::short) key of `length` bytes.
+    #[inline(always)]
+    pub fn find_short(&mut self, hash: u64, words: [u64; 2], length: usize, number: u64) -> Found {
+        let found = self.look(hash, length, |entries, at| {
+            let found = match at + SHORT_BYTES <= entries.len() {
+                true => short_within(entries, at, length),
+                false => short(&entries[at..][..length]),
+            };
+            found == words
+        });
+        found.map_or_else(
+            |slot| {
+                let mut bytes = [0; SHORT_BYTES];
+                self.keep(slot, hash, unshort(words, length, &mut bytes), number)
+            },
+            Found::There,
+        )
+    }
+
+    /// Where the entry begins of a key of `length` bytes of which `is_same` says that it lies at a place among all entries, or the
+    /// slot where it belongs.
+    #[inline(always)]
+    fn look(
+        &self,
+        hash: u64,
+        length: usize,
+        is_same: impl Fn(&[u8], usize) -> bool,
+    ) -> std::result::Result<usize, usize> {
         let mut slot = self.slot(hash);
         while let Some(told) = self.told(slot, hash) {
             if let Some(at) = told
-                && self.is_of(at, key)
+                && word(&self.entries, at) as usize & KEY_BYTES_MAX == length
+                && is_same(&self.entries, at + HEAD_BYTES)
             {
-                return Found::There(at);
+                return Ok(at);
             }
-            slot = if slot + 1 == self.slot_count {
-                0
-            } else {
-                slot + 1
-            };
+            slot = self.next(slot);
         }
+        Err(slot)
+    }
+
+    /// Keeps a key that is not there, if there is room, whose slot is the empty one `slot`.
+    #[inline(never)]
+    fn keep(&mut self, mut slot: usize, hash: u64, key: &[u8], number: u64) -> Found {
         let (at, end) = (self.used, self.used + entry_bytes(key.len()));
-        let has_slots = 4 * (self.count + 1) <= 3 * self.slot_count;
-        if end > self.entries.len() || !has_slots || at / UNIT_BYTES >= u32::MAX as usize {
+        if end > self.entries.len() || at / UNIT_BYTES >= u32::MAX as usize {
             return Found::NoRoom;
+        }
+        if 4 * (self.count + 1) > 3 * self.slot_count {
+            if self.slot_count == self.slots.len() / SLOT_BYTES {
+                return Found::NoRoom;
+            }
+            self.grow();
+            slot = self.empty(hash);
         }
         let head = number << LENGTH_BITS | key.len() as u64;
         self.entries[at..at + HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
@@ -192,9 +247,44 @@ impl Kept {
         Found::Begun
     }
 
+    /// The slot behind one.
+    #[inline]
+    fn next(&self, slot: usize) -> usize {
+        if slot + 1 == self.slot_count {
+            0
+        } else {
+            slot + 1
+        }
+    }
+
+    /// The empty slot that is the first for a hash.
+    fn empty(&self, hash: u64) -> usize {
+        let mut slot = self.slot(hash);
+        while self.told(slot, hash).is_some() {
+            slot = self.next(slot);
+        }
+        slot
+    }
+
+    /// Spreads entries over more slots, as far as there are some.
+    fn grow(&mut self) {
+        let (few, _) = self.slots[..self.slot_count * SLOT_BYTES].as_chunks_mut();
+        let taken: Vec<[u8; SLOT_BYTES]> = few
+            .iter()
+            .copied()
+            .filter(|slot| *slot != [0; SLOT_BYTES])
+            .collect();
+        few.fill([0; SLOT_BYTES]);
+        self.slot_count = (GROWS_TIMES * self.slot_count).min(self.slots.len() / SLOT_BYTES);
+        for told in taken {
+            let slot = self.empty(u64::from_le_bytes(told));
+            self.slots[slot * SLOT_BYTES..][..SLOT_BYTES].copy_from_slice(&told);
+        }
+    }
+
     /// Keeps nothing any more.
     pub fn clear(&mut self) {
-        self.slots.fill(0);
+        self.slots[..self.slot_count * SLOT_BYTES].fill(0);
         (self.used, self.count) = (0, 0);
     }
 }
@@ -224,7 +314,7 @@ const JUDGED_COUNT: u64 = 1 << 14;
 /// or so many of the sample. Only that is looked for if fewer than one in so many of it is found.
 const SAMPLE_COUNT: u64 = 1 << 10;
 const WORTH_ONE_IN: u64 = 16;
-/// Keys whose hashes begin with so many zeros are in it, so that what repeats after a long time shows,
+/// Keys the lower half of whose hashes begins with so many zeros are in it, so that what repeats after a long time shows,
 const SAMPLE_BITS: u32 = 4;
 /// and one in so many that come, so that what comes often shows.
 const DRAWN_ONE_IN: u64 = 64;
@@ -249,19 +339,32 @@ impl Worth {
     #[inline]
     #[must_use]
     pub fn wants(&mut self, hash: u64) -> bool {
+        self.pass();
+        self.wants_all() || self.is_sampled(hash)
+    }
+
+    /// Whether all keys should be, and there is no need to ask for each: one that was not asked for has to [pass](Worth::pass).
+    #[inline(always)]
+    #[must_use]
+    pub fn wants_all(&self) -> bool {
+        !self.is_sparse
+    }
+
+    /// Takes note of a key that came.
+    #[inline(always)]
+    pub fn pass(&mut self) {
         self.passed += 1;
-        !self.is_sparse || self.is_sampled(hash)
     }
 
     #[inline]
     fn is_sampled(&self, hash: u64) -> bool {
-        hash >> (u64::BITS - SAMPLE_BITS) == 0 || self.passed.is_multiple_of(DRAWN_ONE_IN)
+        hash as u32 >> (u32::BITS - SAMPLE_BITS) == 0 || self.passed.is_multiple_of(DRAWN_ONE_IN)
     }
 
-    /// Takes note of what became of a key. Answers whether what is `kept` is of little use, because there is no room, and few
+    /// Takes note of what became of a key, where `kept` are. Answers whether those are of little use, because there is no room, and few
     /// of the keys that come are there: then all should be cleared.
     #[inline]
-    pub fn note(&mut self, hash: u64, found: &Found, kept: &Kept) -> bool {
+    pub fn note(&mut self, hash: u64, found: &Found, kept: usize) -> bool {
         let is_found = matches!(found, Found::There(_));
         self.is_full |= matches!(found, Found::NoRoom);
         self.all.add(is_found);
@@ -276,8 +379,8 @@ impl Worth {
         self.all.looked.is_multiple_of(JUDGED_COUNT) && self.judge(kept)
     }
 
-    fn judge(&mut self, kept: &Kept) -> bool {
-        if self.is_full && self.all.looked < JUDGED_TIMES * kept.len() as u64 {
+    fn judge(&mut self, kept: usize) -> bool {
+        if self.is_full && self.all.looked < JUDGED_TIMES * kept as u64 {
             return false;
         }
         let is_useless = self.is_full && self.all.is_below(KEPT_ONE_IN);
@@ -311,7 +414,7 @@ mod tests {
                 assert_eq!(kept.number(at), number);
                 count += 1;
             }
-            if worth.note(hash, &found, &kept) {
+            if worth.note(hash, &found, kept.len()) {
                 kept.clear();
                 assert!(kept.is_empty() && kept.entry(0).is_none());
             }

@@ -66,6 +66,7 @@ pub mod temps;
 pub mod text;
 pub mod trace;
 pub mod verdict;
+pub mod waiting;
 pub mod wire;
 pub mod yields;
 

@@ -74,7 +74,7 @@ impl Repeats {
             Found::There(_) => true,
             Found::Begun | Found::NoRoom => false,
         };
-        if self.worth.note(hash, &found, &self.kept) {
+        if self.worth.note(hash, &found, self.kept.len()) {
             self.kept.clear();
         }
         is_repeat

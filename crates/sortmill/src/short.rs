@@ -1,5 +1,7 @@
 //! Texts of at most sixteen bytes as two words: to look at one or to compare two takes a few steps, and no call.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 /// Bytes of a text that is short, at most.
 pub const SHORT_BYTES: usize = 16;
 
@@ -52,6 +54,29 @@ pub fn short_within(text: &[u8], from: usize, count: usize) -> [u64; 2] {
 pub fn unshort([first, second]: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> &[u8] {
     *bytes = (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
     &bytes[..count]
+}
+
+/// A hash of a short text, by few steps and no branches: both halves of a product of 128 bits together depend on every bit of it
+/// (Wang Yi's wyhash, 2019).
+#[inline(always)]
+#[must_use]
+pub fn short_hash([first, second]: [u64; 2], count: usize) -> u64 {
+    const TURNS: [u64; 2] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
+    let (one, other) = (first ^ TURNS[0], second ^ TURNS[1] ^ count as u64);
+    let product = u128::from(one) * u128::from(other);
+    let both = (product >> 64) as u64 ^ product as u64;
+    // Some texts differ little in the lower bits alone.
+    both ^ both >> 32
+}
+
+/// A hash of any text, which is [`short_hash`] of one that is short.
+#[inline]
+#[must_use]
+pub fn text_hash(text: &[u8]) -> u64 {
+    match text.len() {
+        count @ 0..=SHORT_BYTES => short_hash(short(text), count),
+        _ => xxh3_64(text),
+    }
 }
 
 #[cfg(test)]

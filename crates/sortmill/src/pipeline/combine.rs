@@ -7,7 +7,7 @@
 use super::aggregate::{Beside, Computed, State};
 use super::column::Value;
 use super::mix::group_hash;
-use crate::short::{SHORT_BYTES, short, unshort};
+use crate::short::{SHORT_BYTES, short, short_hash, unshort};
 use crate::stage::kernel::prefetch_words;
 
 /// Takes a key and a value.
@@ -66,18 +66,6 @@ impl Short {
     pub fn key<'k>(&self, bytes: &'k mut [u8; SHORT_BYTES]) -> &'k [u8] {
         unshort(self.words, self.length, bytes)
     }
-}
-
-/// By which a short key finds its place. Not the group's hash: nobody else knows it, and it needs few steps and no branches. Both
-/// halves of a product of 128 bits together depend on every bit of the key (Wang Yi's wyhash, 2019).
-#[inline(always)]
-fn place_hash(length: usize, [first, second]: [u64; 2]) -> u64 {
-    const TURNS: [u64; 2] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
-    let (one, other) = (first ^ TURNS[0], second ^ TURNS[1] ^ length as u64);
-    let product = u128::from(one) * u128::from(other);
-    let both = (product >> 64) as u64 ^ product as u64;
-    // A place is of the lower bits, and some keys differ little in those alone.
-    both ^ both >> 32
 }
 
 impl Table {
@@ -174,7 +162,7 @@ impl Table {
     /// The same of a short key of `length` bytes, which are `words` with zeros behind them.
     #[inline(always)]
     pub fn fetch_short(&self, words: [u64; 2], length: usize) -> Short {
-        let hash = place_hash(length, words);
+        let hash = short_hash(words, length);
         let from = (hash as usize & (self.places - 1)) * self.stride;
         prefetch_words(&self.rows, from, self.stride);
         Short {
@@ -205,9 +193,10 @@ impl Table {
     /// Where the row of a group begins, or that of the empty place where it belongs.
     #[inline]
     fn find(&self, key: &[u8], short: [u64; 2]) -> usize {
+        // Not the group's hash: nobody else knows it, and of a short key it takes few steps.
         let hash = match key.len() > SHORT_BYTES {
             true => group_hash(key),
-            false => place_hash(key.len(), short),
+            false => short_hash(short, key.len()),
         };
         self.find_hashed(hash, short, key.len(), |row| {
             key.len() <= SHORT_BYTES || self.long_key(row) == key
@@ -394,7 +383,7 @@ mod tests {
     #[test]
     fn keys_that_are_nearly_alike_have_places_of_their_own() {
         let place_count = |keys: Vec<Vec<u8>>| {
-            let place = |key: &Vec<u8>| place_hash(key.len(), short(key)) & 0xfff;
+            let place = |key: &Vec<u8>| short_hash(short(key), key.len()) & 0xfff;
             keys.iter()
                 .map(place)
                 .collect::<std::collections::BTreeSet<_>>()

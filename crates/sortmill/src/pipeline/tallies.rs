@@ -117,10 +117,13 @@ impl Tallies {
     #[inline(always)]
     pub fn add_word(&mut self, text: &[u8], word: Range<usize>, pairs: PairSink<'_>) {
         let is_near_end = text.len() - word.start < SHORT_BYTES;
-        if self.is_beyond || word.len() > SHORT_BYTES || is_near_end {
+        if word.len() > SHORT_BYTES || is_near_end {
             return self.add_any_word(&text[word], pairs);
         }
         let words = short_within(text, word.start, word.len());
+        if self.is_beyond {
+            return self.add_short_beyond(words, word.len(), pairs);
+        }
         let short = self.table.fetch_short(words, word.len());
         self.wait(short, pairs);
     }
@@ -146,7 +149,18 @@ impl Tallies {
             how: self.how,
             key: &mut self.key,
         };
-        self.counts.add(group_hash(key), key, &mut pairs);
+        self.counts.add(key, &mut pairs);
+    }
+
+    #[inline(always)]
+    fn add_short_beyond(&mut self, words: [u64; 2], length: usize, pairs: PairSink<'_>) {
+        let mut pairs = Pairs {
+            pairs,
+            is_full: &self.is_full,
+            how: self.how,
+            key: &mut self.key,
+        };
+        self.counts.add_short(words, length, &mut pairs);
     }
 
     /// Counts the keys that wait; those that have been gathered wait then.
@@ -181,7 +195,7 @@ impl Tallies {
         let (is_counted, counts) = (self.how.is_counted, &mut self.counts);
         self.table.take(|key, words| {
             let count = if is_counted { words[0] } else { 1 };
-            counts.add_many(group_hash(key), key, count, &mut pairs);
+            counts.add_many(key, count, &mut pairs);
         });
     }
 

@@ -1,0 +1,141 @@
+//! Keys that wait, one behind the other in bounded memory.
+
+use sortmill_io::Buffer;
+
+use crate::short::{SHORT_BYTES, short_within};
+
+/// In front of a key: its length.
+const HEAD_BYTES: usize = 2;
+/// Of a short key as much is written as of the longest, because that takes no call.
+const SHORT_ROW_BYTES: usize = HEAD_BYTES + SHORT_BYTES;
+
+/// Keys in the order in which they came.
+pub struct Waiting {
+    rows: Buffer,
+    /// Where the first key begins, and the last one ends.
+    from: usize,
+    end: usize,
+}
+
+impl Waiting {
+    /// None, in a buffer that is touched as they come.
+    #[must_use]
+    pub fn new(rows: Buffer) -> Self {
+        Self {
+            rows,
+            from: 0,
+            end: 0,
+        }
+    }
+
+    /// Bytes in which a key of `key_bytes`, at most 65,535, can wait.
+    #[must_use]
+    pub const fn bytes_of(key_bytes: usize) -> usize {
+        match key_bytes {
+            0..=SHORT_BYTES => SHORT_ROW_BYTES,
+            _ => HEAD_BYTES + key_bytes,
+        }
+    }
+
+    /// Bytes of memory that it has.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether all keys are there that have come since there were none.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.from == 0
+    }
+
+    /// Whether there is room for one more key of so many bytes.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self, key_bytes: usize) -> bool {
+        self.end + Self::bytes_of(key_bytes) <= self.rows.len()
+    }
+
+    /// Puts a key for which there is [room](Waiting::has_room) behind the others.
+    #[inline]
+    pub fn push(&mut self, key: &[u8]) {
+        let row = &mut self.rows[self.end..][..HEAD_BYTES + key.len()];
+        row[..HEAD_BYTES].copy_from_slice(&(key.len() as u16).to_le_bytes());
+        row[HEAD_BYTES..].copy_from_slice(key);
+        self.end += HEAD_BYTES + key.len();
+    }
+
+    /// The same of one of `length` bytes that is two [words](crate::short::short).
+    #[inline(always)]
+    pub fn push_short(&mut self, [first, second]: [u64; 2], length: usize) {
+        let row = &mut self.rows[self.end..][..SHORT_ROW_BYTES];
+        row[..HEAD_BYTES].copy_from_slice(&(length as u16).to_le_bytes());
+        row[HEAD_BYTES..][..8].copy_from_slice(&first.to_le_bytes());
+        row[HEAD_BYTES + 8..].copy_from_slice(&second.to_le_bytes());
+        self.end += HEAD_BYTES + length;
+    }
+
+    /// How many bytes keys have in the mean; 0 if there are none.
+    #[must_use]
+    pub fn mean_bytes(&self) -> usize {
+        let (mut at, mut count) = (self.from, 0);
+        while let Some(head) = self.rows[at..self.end].first_chunk() {
+            at += HEAD_BYTES + usize::from(u16::from_le_bytes(*head));
+            count += 1;
+        }
+        (self.end - self.from)
+            .checked_div(count)
+            .map_or(0, |row| row - HEAD_BYTES)
+    }
+
+    /// Takes the first key; of a short one the [words](crate::short::short), too.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<(&[u8], [u64; 2])> {
+        let (head, rest) = self.rows[self.from..self.end].split_first_chunk()?;
+        let key = &rest[..usize::from(u16::from_le_bytes(*head))];
+        // There was room for the longest short one.
+        let words = short_within(&self.rows, self.from + HEAD_BYTES, key.len());
+        self.from += HEAD_BYTES + key.len();
+        if self.from == self.end {
+            (self.from, self.end) = (0, 0);
+        }
+        Some((key, words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use sortmill_io::Pool;
+
+    use super::*;
+    use crate::short::short;
+
+    #[test]
+    fn keys_wait_in_their_order() {
+        let mut waiting = Waiting::new(Pool::new(1, 4096).unwrap().take().unwrap());
+        assert!(waiting.pop().is_none() && waiting.mean_bytes() == 0);
+        assert!(waiting.has_room(4094) && !waiting.has_room(4095));
+        let mut wanted = VecDeque::new();
+        for at in 0..2000_usize {
+            let key = vec![at as u8; at % 40];
+            while !waiting.has_room(key.len()) {
+                let (found, words) = waiting.pop().unwrap();
+                assert!(found.len() > SHORT_BYTES || words == short(found));
+                assert_eq!(Some(found), wanted.pop_front().as_deref());
+            }
+            match key.len() {
+                0..=SHORT_BYTES => waiting.push_short(short(&key), key.len()),
+                _ => waiting.push(&key),
+            }
+            wanted.push_back(key);
+            let bytes: usize = wanted.iter().map(Vec::len).sum();
+            assert_eq!(waiting.mean_bytes(), bytes / wanted.len());
+        }
+        while let Some((key, _)) = waiting.pop() {
+            assert_eq!(wanted.pop_front().as_deref(), Some(key));
+        }
+        assert!(wanted.is_empty() && waiting.has_room(4094));
+    }
+}
