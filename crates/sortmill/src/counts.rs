@@ -261,6 +261,9 @@ impl Counts {
 
     /// Counts the lines that wait for a table. `false` if some still do: because `made` is full, or what is kept is to be handed on.
     fn count_waiting(&mut self, table: usize, made: &mut impl Out) -> bool {
+        if self.waiting[table].is_empty() {
+            return true;
+        }
         if self.kept.is_empty() {
             self.map(self.waiting[table].mean_bytes());
         }

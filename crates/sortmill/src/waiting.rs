@@ -43,6 +43,12 @@ impl Waiting {
         self.rows.len()
     }
 
+    /// Whether none wait.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.from == self.end
+    }
+
     /// Whether all keys are there that have come since there were none.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -103,7 +109,7 @@ impl Waiting {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use std::collections::VecDeque;
 
