@@ -31,33 +31,33 @@ impl Records for [&[u8]] {
     }
 }
 
-/// Sorts entries of which each begins with word `depth` of its key, as all words before are alike.
+/// Sorts entries of which each has the word of its key that begins at byte `from`, as all bytes in front of that are alike.
 pub fn sort<R: Records + ?Sized>(
     order: &Order,
     records: &R,
-    depth: usize,
+    from: usize,
     entries: &mut [Entry],
     scratch: &mut [Entry],
 ) {
     let are_alike = entries.first().is_some_and(|&first| {
         let word = kernel::word(first);
         let is_alike = |&entry: &Entry| kernel::word(entry) == word;
-        !order.ends_with(word, depth) && entries.iter().all(is_alike)
+        !order.ends_from(word, from) && entries.iter().all(is_alike)
     });
     if !are_alike {
         kernel::sort_entries(entries, scratch);
     }
-    refine(order, records, entries, scratch, (depth, 1));
+    refine(order, records, entries, scratch, (from, 1));
 }
 
-/// Sorts anew each run of entries whose words are equal up to `depth` while their keys may differ. They have been sorted
-/// by so many `words`.
+/// Sorts anew each run of entries whose words, which begin at byte `begin`, are equal while their keys may differ. They have
+/// been sorted by so many `words`.
 fn refine<R: Records + ?Sized>(
     order: &Order,
     records: &R,
     entries: &mut [Entry],
     scratch: &mut [Entry],
-    (depth, words): (usize, usize),
+    (begin, words): (usize, usize),
 ) {
     // So few are compared by their whole keys at once. Two comparisons of keys that are made anew make four.
     let count_min = if order.is_encoded() { 3 } else { 8 };
@@ -65,16 +65,16 @@ fn refine<R: Records + ?Sized>(
     while from < entries.len() {
         let word = kernel::word(entries[from]);
         let mut count = 1;
-        fetch_if_alike(order, records, entries, from, depth);
+        fetch_if_alike(order, records, entries, from, begin);
         while let Some(&entry) = entries.get(from + count)
             && kernel::word(entry) == word
         {
-            fetch_if_alike(order, records, entries, from + count, depth);
+            fetch_if_alike(order, records, entries, from + count, begin);
             count += 1;
         }
         let run = &mut entries[from..from + count];
         from += count;
-        if count == 1 || order.ends_with(word, depth) {
+        if count == 1 || order.ends_from(word, begin) {
             continue;
         }
         let record = |entry: Entry| records.record(order, kernel::location(entry));
@@ -85,11 +85,11 @@ fn refine<R: Records + ?Sized>(
             });
             continue;
         }
-        let next = differ_from(order, records, run, depth + 1);
+        let next = differ_from(order, records, run, begin + order.word_bytes());
         for at in 0..run.len() {
             fetch_ahead(records, run, at);
             let entry = run[at];
-            let word = order.word(record(entry), next);
+            let word = order.word_from(record(entry), next);
             run[at] = kernel::entry(word, kernel::ordinal(entry), kernel::location(entry));
         }
         kernel::sort_entries(run, scratch);
@@ -97,31 +97,24 @@ fn refine<R: Records + ?Sized>(
     }
 }
 
-/// The first word from `depth` on that is not the same in the keys of all entries, or their last one.
+/// The first byte from `from` on in which not all keys are alike, or where their last word begins.
 fn differ_from<R: Records + ?Sized>(
     order: &Order,
     records: &R,
     run: &[Entry],
-    depth: usize,
+    from: usize,
 ) -> usize {
     if order.is_encoded() {
         // Each word that is looked at costs as much as sorting by it.
-        return depth;
+        return from;
     }
     let record = |entry: Entry| records.record(order, kernel::location(entry));
     let first = record(run[0]);
     let mut until = usize::MAX;
     for at in 1..run.len() {
         fetch_ahead(records, run, at);
-        let other = record(run[at]);
-        let is_alike = |depth: usize| {
-            let word = order.word(other, depth);
-            word == order.word(first, depth) && !order.ends_with(word, depth)
-        };
-        until = (depth..until)
-            .find(|&depth| !is_alike(depth))
-            .unwrap_or(until);
-        if until == depth {
+        until = order.alike_until(first, record(run[at]), from, until);
+        if until == from {
             break;
         }
     }
@@ -135,11 +128,11 @@ fn fetch_if_alike<R: Records + ?Sized>(
     records: &R,
     entries: &[Entry],
     at: usize,
-    depth: usize,
+    begin: usize,
 ) {
     if let Some(&[one, other]) = entries.get(at + AHEAD..at + AHEAD + 2) {
         let word = kernel::word(one);
-        if word == kernel::word(other) && !order.ends_with(word, depth) {
+        if word == kernel::word(other) && !order.ends_from(word, begin) {
             records.prefetch(kernel::location(one), AHEAD_BYTES);
             records.prefetch(kernel::location(other), AHEAD_BYTES);
         }

@@ -28,6 +28,7 @@ mod separated;
 mod text;
 mod version;
 mod window;
+mod words;
 mod wrong;
 
 use std::cmp::Ordering;
@@ -239,9 +240,6 @@ enum Shape {
 fn newline() -> u8 {
     b'\n'
 }
-
-const LINE_WORD_BYTES: usize = 7;
-const FIXED_WORD_BYTES: usize = 8;
 
 impl Order {
     /// Checks that `parts` suit `format`. No part means the whole record.
@@ -536,69 +534,6 @@ impl Order {
         }
     }
 
-    /// Word `depth` of the record's key: words compare as the keys do, the first unequal one decides.
-    #[inline]
-    #[must_use]
-    pub fn word(&self, record: &[u8], depth: usize) -> u64 {
-        match &self.shape {
-            Shape::Line => line_word(&record[..record.len() - 1], depth),
-            Shape::Pair => line_word(kv_key(record), depth),
-            Shape::Slice { offset, bytes } => slice_word(&record[*offset..*offset + *bytes], depth),
-            Shape::Parts { parts, .. } => parts_word(parts, record, depth),
-            Shape::Keys(keys) => {
-                let mut eight = [0; 8];
-                let left = keys.fill(record, depth * LINE_WORD_BYTES, &mut eight);
-                line_word_of(eight, left)
-            }
-            Shape::Columns(keys) => {
-                let mut eight = [0; 8];
-                let left = keys.fill(record, depth * LINE_WORD_BYTES, &mut eight);
-                line_word_of(eight, left)
-            }
-            Shape::Place => 0,
-        }
-    }
-
-    /// Word `depth` of a key that [`Order::key_into`] made.
-    #[must_use]
-    pub fn word_of_key(&self, key: &[u8], depth: usize) -> u64 {
-        match self.shape {
-            Shape::Line | Shape::Pair | Shape::Keys(_) | Shape::Columns(_) => line_word(key, depth),
-            Shape::Slice { .. } | Shape::Parts { .. } => slice_word(key, depth),
-            Shape::Place => 0,
-        }
-    }
-
-    /// Whether keys that are equal up to word `depth`, which was `word`, are equal altogether.
-    #[inline]
-    #[must_use]
-    pub fn ends_with(&self, word: u64, depth: usize) -> bool {
-        match self.shape {
-            Shape::Line | Shape::Pair | Shape::Keys(_) | Shape::Columns(_) => {
-                word & 0xff <= LINE_WORD_BYTES as u64
-            }
-            Shape::Slice { bytes, .. } | Shape::Parts { bytes, .. } => {
-                (depth + 1) * FIXED_WORD_BYTES >= bytes
-            }
-            Shape::Place => true,
-        }
-    }
-
-    /// Whether a key ends with word `depth`, so that no key with the same words differs from it.
-    #[inline]
-    #[must_use]
-    pub fn is_all_of_key(&self, word: u64, depth: usize) -> bool {
-        let is_counted = !matches!(self.shape, Shape::Slice { .. } | Shape::Parts { .. });
-        is_counted && self.ends_with(word, depth)
-    }
-
-    /// Whether a key is made anew, with some work, each time that somebody looks at it.
-    #[inline]
-    #[must_use]
-    pub fn is_encoded(&self) -> bool {
-        matches!(self.shape, Shape::Keys(_) | Shape::Columns(_))
-    }
-
     /// Compares the keys of two records.
     #[must_use]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
@@ -744,57 +679,3 @@ impl Order {
     }
 }
 
-#[inline]
-fn line_word(line: &[u8], depth: usize) -> u64 {
-    let from = depth * LINE_WORD_BYTES;
-    let left = line.len().saturating_sub(from);
-    let eight = if left > LINE_WORD_BYTES {
-        line[from..from + 8].try_into().expect("eight bytes")
-    } else {
-        let mut eight = [0; 8];
-        eight[..left].copy_from_slice(&line[line.len() - left..]);
-        eight
-    };
-    line_word_of(eight, left)
-}
-
-/// The word of the next bytes of a key, of which `left` are left; behind them there are zeros.
-#[inline]
-fn line_word_of(eight: [u8; 8], left: usize) -> u64 {
-    (u64::from_be_bytes(eight) & !0xff) | left.min(LINE_WORD_BYTES + 1) as u64
-}
-
-#[inline]
-fn slice_word(key: &[u8], depth: usize) -> u64 {
-    let from = depth * FIXED_WORD_BYTES;
-    if let Some(eight) = key.get(from..from + 8) {
-        return u64::from_be_bytes(eight.try_into().expect("eight bytes"));
-    }
-    let left = key.len().saturating_sub(from);
-    let mut eight = [0; 8];
-    eight[..left].copy_from_slice(&key[key.len() - left..]);
-    u64::from_be_bytes(eight)
-}
-
-fn parts_word(parts: &[KeyPart], record: &[u8], depth: usize) -> u64 {
-    let mut skip = depth * FIXED_WORD_BYTES;
-    let mut eight = [0; 8];
-    let mut filled = 0;
-    for part in parts {
-        let bytes = part.bytes as usize;
-        if skip >= bytes {
-            skip -= bytes;
-            continue;
-        }
-        let field = &record[part.range()];
-        for at in skip..bytes {
-            if filled == eight.len() {
-                return u64::from_be_bytes(eight);
-            }
-            eight[filled] = part.byte(field, at);
-            filled += 1;
-        }
-        skip = 0;
-    }
-    u64::from_be_bytes(eight)
-}

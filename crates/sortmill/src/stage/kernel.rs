@@ -255,7 +255,8 @@ const INSERT_COUNT_MAX: u32 = 16;
 /// until almost every entry has a part to itself, then insertion. That takes `scratch` of at least as many
 /// entries; with less they are sorted by comparison, which takes twice the time.
 pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
-    if entries.is_sorted() {
+    // Those of a log are nearly in the order of its times.
+    if insertion_sort(entries, entries.len()) {
         return;
     }
     match scratch.get_mut(..entries.len()) {
@@ -306,7 +307,7 @@ fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves:
         *next += 1;
     }
     if count_max <= INSERT_COUNT_MAX {
-        insertion_sort(to);
+        insertion_sort(to, usize::MAX);
         if !moves {
             from.copy_from_slice(to);
         }
@@ -342,17 +343,24 @@ fn sort_by_place(from: &mut [Entry], to: &mut [Entry], moves: bool) {
     swap_halves(if moves { to } else { from });
 }
 
-/// Sorts entries of which none is far from its place.
-fn insertion_sort(entries: &mut [Entry]) {
+/// Sorts entries of which none is far from its place. Answers whether it did: no more than `moves_max` are moved.
+fn insertion_sort(entries: &mut [Entry], moves_max: usize) -> bool {
+    let mut moves_left = moves_max;
     for at in 1..entries.len() {
         let entry = entries[at];
         let mut hole = at;
         while hole > 0 && entries[hole - 1] > entry {
+            if moves_left == 0 {
+                entries[hole] = entry;
+                return false;
+            }
+            moves_left -= 1;
             entries[hole] = entries[hole - 1];
             hole -= 1;
         }
         entries[hole] = entry;
     }
+    true
 }
 
 /// The highest bits in which the words of some entries differ, as many as tell `PARTS` parts apart.

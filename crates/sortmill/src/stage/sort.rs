@@ -55,8 +55,8 @@ pub struct Slab<'a> {
     drawn: Option<(Shuffle, u32)>,
     /// Where segments lie, if so.
     places: Vec<Place>,
-    /// Which word of the key an entry begins with.
-    depth: usize,
+    /// At which byte of the key the word of an entry begins.
+    begin: usize,
 }
 
 /// What orders the records of a partition whose order is drawn.
@@ -126,7 +126,7 @@ impl<'a> Slab<'a> {
             stubs: Vec::new(),
             chunks: Vec::new(),
             places: Vec::new(),
-            depth: keys.words_alike,
+            begin: keys.words_alike * order.word_bytes(),
         };
         let mut places = Vec::with_capacity(blocks.len() * 8);
         for index in 0..blocks.len() {
@@ -240,11 +240,11 @@ impl<'a> Slab<'a> {
         load: &mut Load,
     ) -> Result<(), Damage> {
         if let Some(stub) = self.stub(place.location) {
-            let word = order.word(stub.short, self.depth);
+            let word = order.word_from(stub.short, self.begin);
             return enter_stub(order, place, (stub, word), range, entries, load);
         }
         let bytes = &self.from(place.location)[..place.bytes as usize];
-        let word = |record: &[u8]| order.word(record, self.depth);
+        let word = |record: &[u8]| order.word_from(record, self.begin);
         if range.is_none() {
             return match order.format() {
                 Format::Fixed(size) => {
@@ -461,7 +461,7 @@ impl Records for Slab<'_> {
 
 /// Sorts entries by key and place, faster with as many entries of `scratch`.
 pub fn sort(order: &Order, slab: &Slab<'_>, entries: &mut [Entry], scratch: &mut [Entry]) {
-    by_words::sort(order, slab, slab.depth, entries, scratch);
+    by_words::sort(order, slab, slab.begin, entries, scratch);
 }
 
 /// Puts sorted entries right where the heads of long keys do not tell which comes first: `compare` does, by the
