@@ -423,6 +423,13 @@ impl Records {
         (self.len() as u64, self.bytes.len() as u64)
     }
 
+    /// For how many more records there is room, and for how many bytes of them.
+    #[must_use]
+    pub fn room(&self) -> (usize, usize) {
+        let records = self.records_max.saturating_sub(self.len());
+        (records, self.bytes_max.saturating_sub(self.bytes.len()))
+    }
+
     /// Whether there is so much that it should be taken before more comes, or nothing more is wanted.
     #[must_use]
     #[inline]

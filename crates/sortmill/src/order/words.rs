@@ -244,7 +244,10 @@ mod tests {
                 if let Some(order) = &fixed {
                     check(order, &keys, &keys);
                 }
-                let keys = [keys[0].clone(), keys[0][..bytes.min(common.len() + 2)].to_vec()];
+                let keys = [
+                    keys[0].clone(),
+                    keys[0][..bytes.min(common.len() + 2)].to_vec(),
+                ];
                 check(&Order::lines(), &keys, &[line(&keys[0]), line(&keys[1])]);
                 let order = Order::new(Format::Kv, &[]).unwrap();
                 check(&order, &keys, &[pair(&keys[0]), pair(&keys[1])]);
@@ -257,7 +260,10 @@ mod tests {
         for from in 0..=alike {
             let until = order.alike_until(&records[0], &records[1], from, usize::MAX);
             assert!((from..=alike).contains(&until), "{one:?} {other:?}");
-            assert_eq!(order.alike_until(&records[0], &records[1], from, from), from);
+            assert_eq!(
+                order.alike_until(&records[0], &records[1], from, from),
+                from
+            );
             let words = [0, 1].map(|at| order.word_from(&records[at], until));
             let compared = words[0].cmp(&words[1]);
             assert_eq!(compared, one.cmp(other), "{one:?} {other:?} from {until}");

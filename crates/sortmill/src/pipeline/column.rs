@@ -6,6 +6,7 @@
 
 use super::time::{self, TIMESTAMPS};
 use crate::error::{Error, ErrorKind, Result};
+use crate::short::{push_text, short_number};
 
 /// What the values of a column are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,16 +58,23 @@ impl Type {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] when it is none of this type.
+    #[inline]
     pub fn parse(self, text: &[u8]) -> Result<Value<'_>> {
+        // As most values are written.
+        match (self, short_number(text)) {
+            (Self::Binary | Self::String, _) => Ok(Value::Bytes(text)),
+            (Self::I64, Some(number)) => Ok(Value::I64(number as i64)),
+            (Self::U64, Some(number)) => Ok(Value::U64(number)),
+            _ => self.parse_any(text),
+        }
+    }
+
+    fn parse_any(self, text: &[u8]) -> Result<Value<'_>> {
         let word = || std::str::from_utf8(text).unwrap_or_default().trim_ascii();
         let value = match self {
             Self::Binary | Self::String => return Ok(Value::Bytes(text)),
-            Self::I64 => (short_number(text).map(|number| number as i64))
-                .or_else(|| word().parse().ok())
-                .map(Value::I64),
-            Self::U64 => short_number(text)
-                .or_else(|| word().parse().ok())
-                .map(Value::U64),
+            Self::I64 => word().parse().ok().map(Value::I64),
+            Self::U64 => word().parse().ok().map(Value::U64),
             Self::F64 => word().parse().ok().map(Value::F64),
             Self::Bool => match word() {
                 "true" => Some(Value::Bool(true)),
@@ -85,17 +93,6 @@ impl Type {
             Error::new(ErrorKind::Input, "reading a value", cause)
         })
     }
-}
-
-/// The number that 1 to 18 digits and nothing else are, as most numbers are written.
-fn short_number(text: &[u8]) -> Option<u64> {
-    if !(1..=18).contains(&text.len()) {
-        return None;
-    }
-    text.iter().try_fold(0, |number, byte| {
-        let digit = byte.wrapping_sub(b'0');
-        (digit < 10).then(|| 10 * number + u64::from(digit))
-    })
 }
 
 /// A column.
@@ -246,7 +243,7 @@ impl<'a> Value<'a> {
             Self::Null => panic!("a value is missing in a column that holds one in each record"),
             Self::Bytes(bytes) => {
                 write_length(bytes.len() as u64, to);
-                to.extend_from_slice(bytes);
+                push_text(bytes, to);
             }
             Self::I64(value) | Self::Timestamp(value) => {
                 to.extend_from_slice(&value.to_le_bytes());

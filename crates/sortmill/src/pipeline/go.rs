@@ -110,6 +110,7 @@ impl PipelineReport {
 }
 
 /// A phase that is to be run.
+#[derive(Clone)]
 struct Phase {
     name: String,
     /// What is done to the records of the text, of the first phase.
@@ -357,8 +358,8 @@ impl Pipeline {
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.table.inputs.bind(&mut job));
-        job.map_takes_several = are_lines_keyed(phase, &bound);
-        job.map = Some(mapper(phase, &bound, self, job.map_takes_several));
+        job.map_takes_several = of_lines(phase, &bound).is_some();
+        job.map = Some(mapper(phase, &bound, self));
         Ok((job, sources))
     }
 }
@@ -457,15 +458,54 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
     words
 }
 
-/// Whether nothing stands between lines and their keys, so that they are mapped several at once.
-fn are_lines_keyed(phase: &Phase, bound: &Arc<Bound>) -> bool {
-    let is_fused = || matches!(Fused::of(&phase.before), (Some(_), []));
-    phase.shuffle.takes_keys() && is_fused() && Reader::new(bound).reads_lines()
+/// What makes pairs of several lines at once, if nothing stands between them and their keys, or their fields where none are combined.
+fn of_lines(phase: &Phase, bound: &Arc<Bound>) -> Option<Fused> {
+    if phase.passes_on || !Reader::new(bound).reads_lines() {
+        return None;
+    }
+    match (phase.shuffle.takes_keys(), Fused::of(&phase.before)) {
+        (true, (fused, [])) => fused,
+        (true, _) => None,
+        (false, _) if phase.shuffle.combines() => None,
+        (false, _) => Fused::of_rows(&phase.before),
+    }
 }
 
-/// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on; of lines that
-/// `are_keyed` ([`are_lines_keyed`]) several come at once.
-fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline, are_keyed: bool) -> MapFn {
+/// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on. Where lines
+/// are all there is ([`of_lines`]), several come at once.
+fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
+    match of_lines(phase, bound).is_some() {
+        true => line_mapper(phase, bound),
+        false => record_mapper(phase, bound, of),
+    }
+}
+
+fn line_mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
+    let (phase, bound) = (phase.clone(), Arc::clone(bound));
+    Arc::new(move |state_bytes| {
+        let is_full = Arc::new(AtomicBool::new(false));
+        let mut feed = Feed::of_mapper(&phase.shuffle, state_bytes, &is_full);
+        let mut fused = of_lines(&phase, &bound).expect("it was before");
+        Box::new(move |lines, made| {
+            is_full.store(false, Ordering::Relaxed);
+            let (at, place) = (made.at(), made.place);
+            let is_end = lines.is_none() && made.pause() == Pause::End;
+            let mut pairs = |key: &[u8], value: &[u8]| {
+                made.push_pair(key, value);
+                is_full.store(made.is_full(), Ordering::Relaxed);
+            };
+            let fed = lines.map(|lines| fused.feed_lines(lines, place, &mut feed, &mut pairs));
+            if is_end {
+                feed.end_some(&mut pairs);
+            }
+            if let Some(Err((line, error))) = fed {
+                made.refuse_at(error, at + line);
+            }
+        })
+    })
+}
+
+fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
     let writes = phase.passes_on.then(|| of.to.writes(&of.table.columns));
     let bound = Arc::clone(bound);
@@ -481,17 +521,6 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline, are_keyed: bool) -> 
         let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
             is_full.store(false, Ordering::Relaxed);
-            if let (true, Some(lines), Some(fused)) = (are_keyed, record, &mut fused) {
-                let at = made.at();
-                let mut pairs = |key: &[u8], value: &[u8]| {
-                    made.push_pair(key, value);
-                    is_full.store(made.is_full(), Ordering::Relaxed);
-                };
-                if let Err((line, error)) = fused.feed_lines(lines, &mut feed, &mut pairs) {
-                    made.refuse_at(error, at + line);
-                }
-                return;
-            }
             let at = made.at();
             let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
             let (input, offset) = made.place;
@@ -647,9 +676,11 @@ fn reducer(
             // Whatever a partition makes goes out at once, and has no place.
             let going = Going::of_no_place(&sunk, &blamed);
             let mut put = |record: &[Value<'_>]| end.put(record, out);
+            let has_steps = !steps.is_empty();
             let mut sink = |record: &[Value<'_>]| steps.go(going, record, &mut put);
             let mut done = match pair {
-                Some(pair) => drain.add(pair, &mut sink),
+                Some(pair) if has_steps => drain.add(pair, &mut sink),
+                Some(pair) => drain.add(pair, &mut put),
                 None => drain.finish(&mut sink),
             };
             if pair.is_none() && done.is_ok() {

@@ -14,6 +14,8 @@
 
 use super::column::{Column, Type, Value, take};
 use super::mix::group_hash;
+use crate::short::push_text;
+use crate::stage::kernel::marks;
 
 /// By which column of a table records are ordered, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +133,7 @@ pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
         let from = to.len();
         match record[part.at] {
             Value::Null => unreachable!("the column holds a value in each record"),
-            Value::Bytes(bytes) if part.is_last && !part.descending => to.extend_from_slice(bytes),
+            Value::Bytes(bytes) if part.is_last && !part.descending => push_text(bytes, to),
             Value::Bytes(bytes) => write_bytes(bytes, to),
             Value::I64(value) | Value::Timestamp(value) => {
                 to.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
@@ -148,6 +150,10 @@ pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
 
 fn write_bytes(bytes: &[u8], to: &mut Vec<u8>) {
     let mut rest = bytes;
+    if marks(bytes, 0) == Some(0) {
+        push_text(bytes, to);
+        return to.extend_from_slice(&[0, 0]);
+    }
     while let Some(zero) = memchr::memchr(0, rest) {
         to.extend_from_slice(&rest[..zero]);
         to.extend_from_slice(&[0, 0xff]);
@@ -215,7 +221,8 @@ pub fn hash_head(parts: &[KeyColumn], head: &[u8]) -> u64 {
         from += 1;
     }
     let unended = &head[..head.len() - 2];
-    if memchr::memchr(0, &unended[from..]).is_none() {
+    let text = &unended[from..];
+    if marks(text, 0).map_or_else(|| memchr::memchr(0, text).is_none(), |marks| marks == 0) {
         return group_hash(unended);
     }
     let mut alone = head[..from].to_vec();

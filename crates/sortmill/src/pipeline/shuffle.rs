@@ -215,6 +215,14 @@ impl Shuffle {
         matches!(self.how, How::Top(_))
     }
 
+    /// The value of a record's pair: the columns that its key does not tell.
+    fn put_rest(&self, record: &[Value<'_>], value: &mut Vec<u8>) {
+        value.clear();
+        for &at in &self.rest {
+            self.columns[at].put(&record[at], value);
+        }
+    }
+
     /// Hands on a pair whose key begins with a hash of all its columns: with that of the group's instead.
     fn put_in_group(&self, key: &[u8], value: &[u8], whole: &mut Vec<u8>, pairs: PairSink<'_>) {
         let columns = &key[HASH_BYTES..];
@@ -390,11 +398,14 @@ impl Feed {
             let mut bare = |key: &[u8], value: &[u8]| pairs(&key[HASH_BYTES..], value);
             return table.add(&self.key, record, &mut bare);
         }
+        if let (How::Apply(..), true) = (&shuffle.how, shuffle.hashes()) {
+            return self.add_to_group(record, pairs);
+        }
         self.key.clear();
         let (of_group, within) = shuffle.key.split_at(shuffle.group_count);
         key::write(of_group, record, &mut self.key);
-        let head = self.key.len();
         if let Some(counts) = &mut self.counts {
+            let head = self.key.len();
             self.key.push(key::IN_FRONT);
             let whole = &mut self.whole;
             counts.add(&self.key, record, &mut |key, value| {
@@ -412,20 +423,9 @@ impl Feed {
                 shuffle.put_in_group(key, value, whole, pairs);
             });
         }
-        self.value.clear();
-        for &at in &shuffle.rest {
-            shuffle.columns[at].put(&record[at], &mut self.value);
-        }
+        shuffle.put_rest(record, &mut self.value);
         match shuffle.how {
             How::Top(count) => self.add_least(count, pairs),
-            How::Apply(..) if shuffle.hashes() => {
-                let hash = match within {
-                    [] => group_hash(&self.key),
-                    _ => key::hash_head(of_group, &self.key[..head]),
-                };
-                hashed(hash, &self.key, &mut self.whole);
-                pairs(&self.whole, &self.value);
-            }
             How::Random(draw) => {
                 // Where no place is known, who reads the pair draws.
                 if let Some(place) = self.place {
@@ -439,6 +439,24 @@ impl Feed {
                 pairs(&self.key, &self.value);
             }
         }
+    }
+
+    /// Takes a record of a group that is handed out whole.
+    fn add_to_group(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
+        let (shuffle, key) = (&*self.shuffle, &mut self.key);
+        let (of_group, within) = shuffle.key.split_at(shuffle.group_count);
+        key.clear();
+        key.extend_from_slice(&[0; HASH_BYTES]);
+        key::write(of_group, record, key);
+        let head = key.len();
+        key::write(within, record, key);
+        let hash = match within {
+            [] => group_hash(&key[HASH_BYTES..]),
+            _ => key::hash_head(of_group, &key[HASH_BYTES..head]),
+        };
+        key[..HASH_BYTES].copy_from_slice(&hash.to_be_bytes());
+        shuffle.put_rest(record, &mut self.value);
+        pairs(&self.key, &self.value);
     }
 
     /// Keeps the pair if it is among the least; the one that it takes the place of comes to no output.
@@ -567,7 +585,11 @@ impl Hand {
         if !shuffle.groups() {
             return self.single(shuffle, key, value, sink);
         }
-        if !self.is_open || self.last != key {
+        let is_told = match shuffle.how {
+            How::Apply(..) => self.is_in_group(shuffle, key)?,
+            _ => self.is_open && self.last == key,
+        };
+        if !is_told {
             self.next_key(shuffle, key, sink)?;
         }
         match &shuffle.how {
@@ -602,6 +624,23 @@ impl Hand {
                 unreachable!("they have no groups")
             }
         }
+    }
+
+    /// Whether a key is of the group that is open; then its values are told.
+    #[inline]
+    fn is_in_group(&mut self, shuffle: &Shuffle, key: &[u8]) -> Result<bool> {
+        let Some((head, within)) = key.split_at_checked(self.head_bytes) else {
+            return Ok(false);
+        };
+        let is_in = self.is_open
+            && (shuffle.orders_within() || within.is_empty())
+            && head == &self.last[..self.head_bytes];
+        if is_in {
+            let parts = &shuffle.key[shuffle.group_count..];
+            let read = (self.values).read_behind(shuffle.group_count, parts, within);
+            read.ok_or_else(corrupt)?;
+        }
+        Ok(is_in)
     }
 
     /// Another key comes: of another group, or further on in the order of the one that is open.

@@ -283,6 +283,11 @@ impl Steps {
         }
     }
 
+    /// Whether records pass as they are.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     /// Hands what becomes of `record` to `sink`, as far as that is known already.
     pub fn go(&mut self, going: Going<'_>, record: &[Value<'_>], sink: Sink<'_>) -> Result<()> {
         go(&mut self.steps, going, record, sink)

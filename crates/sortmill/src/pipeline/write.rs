@@ -10,6 +10,8 @@ use super::read::key_range;
 use super::time;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Framing;
+use crate::short::push_text;
+use crate::stage::kernel::holds_any;
 
 /// How records are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,9 +123,12 @@ impl Form {
                 super::rows::write(columns, record, to);
                 return Ok(());
             }
-            Self::Text | Self::Csv { .. } | Self::JsonLines => {}
+            Self::Csv { .. } => {
+                write_csv_record(columns, record, to);
+                return Ok(());
+            }
+            Self::Text | Self::JsonLines => {}
         }
-        let is_single = record.len() == 1;
         for (number, (column, value)) in columns.iter().zip(record).enumerate() {
             match self {
                 Self::Text => {
@@ -134,17 +139,6 @@ impl Form {
                         look_for_ends(bytes, number + 1 == record.len(), &column.name)?;
                     }
                     write_plain(value, to);
-                }
-                Self::Csv { .. } => {
-                    if number > 0 {
-                        to.push(b',');
-                    }
-                    match value {
-                        Value::Bytes(bytes) => {
-                            write_csv(bytes, is_single || column.nullable, to);
-                        }
-                        value => write_plain(value, to),
-                    }
                 }
                 Self::JsonLines => {
                     to.push(if number == 0 { b'{' } else { b',' });
@@ -275,8 +269,14 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
     let written = match value {
         Value::Null => Ok(()),
         Value::Bytes(bytes) => to.write_all(bytes),
-        Value::I64(value) => to.write_all(itoa::Buffer::new().format(*value).as_bytes()),
-        Value::U64(value) => to.write_all(itoa::Buffer::new().format(*value).as_bytes()),
+        Value::I64(value) => {
+            push_text(itoa::Buffer::new().format(*value).as_bytes(), to);
+            Ok(())
+        }
+        Value::U64(value) => {
+            push_text(itoa::Buffer::new().format(*value).as_bytes(), to);
+            Ok(())
+        }
         Value::F64(value) => write!(to, "{value:?}"),
         Value::Bool(value) => write!(to, "{value}"),
         Value::Timestamp(micros) => {
@@ -287,15 +287,26 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
     written.expect("memory takes all");
 }
 
+fn write_csv_record(columns: &[Column], record: &[Value<'_>], to: &mut Vec<u8>) {
+    let is_single = record.len() == 1;
+    for (number, (column, value)) in columns.iter().zip(record).enumerate() {
+        if number > 0 {
+            to.push(b',');
+        }
+        match value {
+            Value::Bytes(bytes) => write_csv(bytes, is_single || column.nullable, to),
+            value => write_plain(value, to),
+        }
+    }
+    to.push(b'\n');
+}
+
 /// An only value that is empty would be an empty line, which some readers pass over, and where values may be missing an empty
 /// one is one that is: there `empty_is_quoted`.
 fn write_csv(bytes: &[u8], empty_is_quoted: bool, to: &mut Vec<u8>) {
-    let special = |byte: u8| byte == b',' || byte == b'"' || byte == b'\n' || byte == b'\r';
-    // All of them, many at once.
-    let is_special = bytes.iter().fold(false, |any, &byte| any | special(byte));
-    let is_quoted = is_special || empty_is_quoted && bytes.is_empty();
+    let is_quoted = holds_any(bytes, *b",\"\n\r") || empty_is_quoted && bytes.is_empty();
     if !is_quoted {
-        return to.extend_from_slice(bytes);
+        return push_text(bytes, to);
     }
     to.push(b'"');
     for &byte in bytes {

@@ -131,6 +131,26 @@ fn sixteen_equal(bytes: &[u8; 16], byte: u8) -> u64 {
     }
 }
 
+/// Whether any of these bytes is in a text.
+#[inline(always)]
+#[must_use]
+pub fn holds_any(text: &[u8], of: [u8; 4]) -> bool {
+    let any = |part: &[u8; 16]| {
+        of.iter()
+            .fold(0, |any, &byte| any | sixteen_equal(part, byte))
+    };
+    let Some(last) = text.last_chunk() else {
+        let [first, second] = short(text);
+        let padded = u128::from(second) << 64 | u128::from(first);
+        return any(&padded.to_le_bytes()) & !(u64::MAX << text.len()) != 0;
+    };
+    let (parts, _) = text.as_chunks();
+    parts
+        .iter()
+        .fold(any(last), |found, part| found | any(part))
+        != 0
+}
+
 /// The highest bit of each byte that `tell` makes of sixteen.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
@@ -256,7 +276,7 @@ const INSERT_COUNT_MAX: u32 = 16;
 /// entries; with less they are sorted by comparison, which takes twice the time.
 pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
     // Those of a log are nearly in the order of its times.
-    if insertion_sort(entries, entries.len()) {
+    if entries.is_sorted() {
         return;
     }
     match scratch.get_mut(..entries.len()) {
@@ -441,6 +461,10 @@ mod tests {
                 let wanted =
                     (count <= LOOKED_BYTES).then(|| found.map(|(at, _)| 1 << at).sum::<u64>());
                 assert_eq!(marks(&text, sought), wanted, "{text:?}");
+                for of in [[sought; 4], [b'x', 0, b'y', b'\t']] {
+                    let holds = text.iter().any(|byte| of.contains(byte));
+                    assert_eq!(holds_any(&text, of), holds, "{text:?}");
+                }
             }
         }
     }

@@ -50,7 +50,7 @@ pub fn map<'a>(
             let at = batch.offsets.range(next).start;
             made.give((input, zero.wrapping_add(at as u64)), at);
             let until = match takes_several {
-                true => batch.until(next, SEVERAL_BYTES),
+                true => several(batch, next, made),
                 false => next + 1,
             };
             let records = &batch.bytes[at..batch.offsets.range(until - 1).end];
@@ -68,6 +68,16 @@ pub fn map<'a>(
         "what is around a map function calls it"
     );
     (looked_at(made, batch.chunk, key), next)
+}
+
+/// Behind which record those end that come with record `from`: so few that there is room for what is made of them.
+fn several(batch: &Batch<'_>, from: usize, made: &Records) -> usize {
+    /// The least record, of one byte, is a pair of some thirty; of long ones a byte is no more than five.
+    const GROWS: [usize; 2] = [64, 8];
+    let (records, bytes) = made.room();
+    let count = records.min(bytes / GROWS[0]).max(1);
+    let until = batch.until(from, SEVERAL_BYTES.min(bytes / GROWS[1]));
+    until.min(from + count)
 }
 
 /// What the mapper still has to say after the last record of its worker or of a chunk, as records of chunk `chunk`; an
