@@ -236,6 +236,9 @@ pub struct Job {
     pub verify: Option<bool>,
     /// Ignore what is appended to an input after the start.
     pub as_of_start: bool,
+    /// Lines that end in `\r\n` lose the `\r` when they have been read: of a job that only puts lines in another order, as one
+    /// that shuffles them does. No line is longer than a chunk then.
+    pub drops_returns: bool,
     /// How many bad records may be skipped before the job fails.
     pub skip_bad: u64,
     /// How many lines of each input are no records: its first ones. Those of the first input that has any stay at the
@@ -365,6 +368,7 @@ impl Job {
             threads: None,
             verify: None,
             as_of_start: false,
+            drops_returns: false,
             skip_bad: 0,
             header_lines: 0,
             boundaries: Boundaries::Sample,
@@ -479,7 +483,7 @@ impl Job {
     #[must_use]
     pub fn wants_whole_records(&self) -> bool {
         let by_function = self.map.is_some() || self.reduce.is_some();
-        by_function || self.on.is_some() || !self.yields.keeps_records()
+        by_function || self.drops_returns || self.on.is_some() || !self.yields.keeps_records()
     }
 
     /// Whether the job gets as far as `stage`, and does not end before it.

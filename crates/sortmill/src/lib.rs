@@ -48,6 +48,7 @@ pub mod progress;
 pub mod queue;
 pub mod repeats;
 pub mod report;
+mod returns;
 pub mod rows;
 pub mod run;
 pub mod runs;

@@ -299,6 +299,12 @@ impl Whole {
     pub fn new(buffer: Buffer, range: Range<usize>) -> Self {
         Self { buffer, range }
     }
+
+    /// Changes it in place; so many bytes are left as `change` answers.
+    pub fn rewrite(&mut self, change: impl FnOnce(&mut [u8]) -> usize) {
+        let left = change(&mut self.buffer[self.range.clone()]);
+        self.range.end = self.range.start + left;
+    }
 }
 
 impl std::ops::Deref for Whole {

@@ -81,7 +81,9 @@ impl Yield {
 /// # Errors
 /// [`ErrorKind::Usage`].
 pub fn check(job: &Job) -> Result<()> {
+    let is_shuffled = matches!(job.yields, Yield::Shuffled(_)) && job.format == Format::Lines;
     let wrong = match job.yields {
+        _ if job.drops_returns && !is_shuffled => Some("only lines that are shuffled end anew"),
         Yield::All => None,
         Yield::Shuffled(_) if job.columns.is_some() => Some("what is shuffled has no columns"),
         Yield::Shuffled(_) if job.unique => Some("repeats are found by sorting"),

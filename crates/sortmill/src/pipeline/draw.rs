@@ -23,6 +23,11 @@ impl Draw {
         }
     }
 
+    /// What every number is drawn from.
+    pub fn seed(self) -> u64 {
+        self.seed
+    }
+
     /// The number of what was made as number `index` of the record at `place`.
     pub fn number(self, (input, offset): Place, index: u64) -> u64 {
         let mut bytes = [0; 24];

@@ -1,23 +1,19 @@
-//! The last steps of a mapper and what makes pairs of its records, as one loop: calls that are known beforehand take far less time
-//! than those of any step and any record.
+//! The last steps of a mapper and what keeps its groups, as one loop: calls that are known beforehand take far less time than
+//! those of any step and any record.
 //!
-//! In comes a record behind all other steps, and the feed that it would have gone to; into that go its keys. Lines with nothing in
-//! front of them come many at once, and all of their fields may go there, too. Text is cut where it lies, or in scratch space of the
-//! worker's own.
-
-use std::ops::Range;
+//! In comes a record behind all other steps, and the feed that it would have gone to; into that go its keys. Text is cut where it
+//! lies, or in scratch space of the worker's own.
 
 use super::cells::without_end;
-use super::column::{Column, Value, row};
+use super::column::{Column, Value};
 use super::combine::PairSink;
-use super::draw::Place;
 use super::letters::WordFinder;
+use super::line_rows::{each_field, ends_no_line};
 use super::shuffle::Feed;
 use super::verbs::{How, Parts, Step, each_part};
 use crate::error::{Error, Result};
-use crate::stage::kernel::{LOOKED_BYTES, equals};
 
-/// Steps that make one column of text out of column `at`, of which every value is a key; or, of lines, all of their fields.
+/// Steps that make one column of text out of column `at`, of which every value is a key.
 pub(super) struct Fused {
     at: usize,
     parts: Parts,
@@ -34,15 +30,7 @@ enum Made {
         by: Vec<u8>,
         number: usize,
     },
-    /// All fields of a line, or those of them with these numbers.
-    Row {
-        by: u8,
-        select: Option<Vec<usize>>,
-    },
 }
-
-/// A row has at most so many fields.
-const FIELDS_MAX: usize = 8;
 
 impl Fused {
     /// The last of `steps`, if they are such, and the steps in front of them.
@@ -75,33 +63,13 @@ impl Fused {
         (Some(fused), front)
     }
 
-    /// The `steps` of lines, if they make records of their fields and nothing else.
-    pub fn of_rows(steps: &[Step]) -> Option<Self> {
-        let (at, parts, select) = match steps {
-            [Step::Parts { at, parts }] => (at, parts, None),
-            [Step::Parts { at, parts }, Step::Select(of)] => (at, parts, Some(of.clone())),
-            _ => return None,
-        };
-        match &parts.how {
-            How::Fields { by } if parts.made.len() <= FIELDS_MAX && ends_no_line(by) => {
-                Some(Self {
-                    at: *at,
-                    parts: parts.clone(),
-                    made: Made::Row { by: by[0], select },
-                })
-            }
-            _ => None,
-        }
-    }
-
-    /// Feeds each key, or the fields, of `lines`, which lie back to back from `place` on and are the column, to `feed`.
+    /// Feeds each key of `lines`, which lie back to back and are the column, to `feed`.
     ///
     /// # Errors
     /// Those of the steps, with where the line begins that they are about.
     pub fn feed_lines(
         &mut self,
         lines: &[u8],
-        place: Place,
         feed: &mut Feed,
         pairs: PairSink<'_>,
     ) -> std::result::Result<(), (usize, Error)> {
@@ -130,10 +98,6 @@ impl Fused {
                         Ok(())
                     });
                 }
-            }
-            Made::Row { by, select } => {
-                let (parts, select) = (&self.parts, select.as_deref());
-                return feed_rows(parts, (*by, select), lines, place, feed, pairs);
             }
         }
         let mut from = 0;
@@ -183,95 +147,7 @@ impl Fused {
                 feed.add(&[Value::Bytes(field)], pairs);
                 Ok(())
             }
-            Made::Row { .. } => unreachable!("it is made of lines alone"),
         }
-    }
-}
-
-/// Whether it is one byte that is no part of the end of a line.
-fn ends_no_line(by: &[u8]) -> bool {
-    by.len() == 1 && !matches!(by[0], b'\r' | b'\n')
-}
-
-/// Feeds the fields of each line, which `by` ends, or those `select`ed of them.
-fn feed_rows(
-    parts: &Parts,
-    (by, select): (u8, Option<&[usize]>),
-    lines: &[u8],
-    (input, offset): Place,
-    feed: &mut Feed,
-    pairs: PairSink<'_>,
-) -> std::result::Result<(), (usize, Error)> {
-    let mut fields = [Value::Null; FIELDS_MAX];
-    each_field(lines, by, |line, number, range, is_last| {
-        if let Some(column) = parts.made.get(number) {
-            let text = &lines[range];
-            fields[number] = match column.kind.is_bytes() && !column.nullable {
-                true => Value::Bytes(text),
-                false => column.read(text).map_err(|error| (line, error))?,
-            };
-        }
-        if !is_last {
-            return Ok(());
-        }
-        let checked = parts.check_count(number + 1);
-        checked.map_err(|error| (line, error))?;
-        feed.at((input, offset.wrapping_add(line as u64)));
-        let fields = &fields[..=number];
-        match select {
-            None => feed.add(fields, pairs),
-            Some(of) => {
-                let selected = row(
-                    of.len(),
-                    |at| Ok(fields[of[at]]),
-                    |record| {
-                        feed.add(record, pairs);
-                        Ok(())
-                    },
-                );
-                selected.expect("nothing fails there");
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Hands each field of `lines` to `see`: where its line begins, the field's number there, where it lies, and whether it is the
-/// line's last. Ends of fields and lines are found for 64 bytes at once.
-#[inline(always)]
-fn each_field<E>(
-    lines: &[u8],
-    by: u8,
-    mut see: impl FnMut(usize, usize, Range<usize>, bool) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    let (mut line, mut from, mut number) = (0, 0, 0);
-    let mut end_field = |at: usize, ends_line: bool| {
-        // Of the end of the line `\r` may be a part.
-        let is_long = ends_line && at > from && lines[at - 1] == b'\r';
-        let seen = see(line, number, from..at - usize::from(is_long), ends_line);
-        from = at + 1;
-        match ends_line {
-            true => (line, number) = (from, 0),
-            false => number += 1,
-        }
-        seen
-    };
-    let (parts, rest) = lines.as_chunks::<LOOKED_BYTES>();
-    for (part, begin) in parts.iter().zip((0..).step_by(LOOKED_BYTES)) {
-        let mut ends = equals(part, by) | equals(part, b'\n');
-        while ends != 0 {
-            let at = begin + ends.trailing_zeros() as usize;
-            end_field(at, lines[at] == b'\n')?;
-            ends &= ends - 1;
-        }
-    }
-    let begin = lines.len() - rest.len();
-    for at in memchr::memchr2_iter(by, b'\n', rest) {
-        end_field(begin + at, rest[at] == b'\n')?;
-    }
-    match lines.last() {
-        None | Some(b'\n') => Ok(()),
-        Some(_) => end_field(lines.len(), true),
     }
 }
 
@@ -347,7 +223,7 @@ mod tests {
         };
         let told = |(at, error): (usize, Error)| (at, error.cause.clone());
         if at_once {
-            let fed = fused.feed_lines(lines, (0, 0), &mut feed, &mut pairs);
+            let fed = fused.feed_lines(lines, &mut feed, &mut pairs);
             fed.map_err(told)?;
         } else {
             let mut from = 0;

@@ -24,6 +24,7 @@ use super::draw::Draw;
 use super::fused::Fused;
 use super::gather::{Batches, HELD_BYTES};
 use super::held::temp_base;
+use super::line_rows::LineRows;
 use super::observe::Observed;
 use super::read::{Bound, Reader};
 use super::shuffle::{Drain, Feed, Shuffle, halves};
@@ -42,6 +43,7 @@ use crate::run;
 use crate::stage::read::Source;
 use crate::temp::{BETWEEN, Temp};
 use crate::text;
+use crate::yields::Yield;
 
 /// What the feeds of reducers may keep, of which one for each thread is at work at a time: within what comes on top of the
 /// plan.
@@ -229,6 +231,9 @@ impl Pipeline {
                 (NodeKind::Shuffle(shuffle), _) => {
                     let mut words = std::mem::take(&mut words);
                     words.extend(brought(name, shuffle));
+                    if self.shuffles_lines().is_some() {
+                        words.push("lines go as they are, in no pairs".to_owned());
+                    }
                     phases.push(Phase {
                         name: name.clone(),
                         before: std::mem::take(&mut before),
@@ -289,6 +294,19 @@ impl Pipeline {
             Some(_) => Output::Path(between(at)),
         };
         let mut job = Job::new(Vec::new(), output, Format::Kv);
+        job.memory_bytes = settings.memory_bytes;
+        job.temps.clone_from(&settings.temps);
+        job.threads = settings.threads;
+        job.tuning = settings.tuning;
+        job.number = Some(means.number);
+        job.probe = Some(false);
+        if let Some(draw) = self.shuffles_lines() {
+            self.table.inputs.ask(&mut job, os)?;
+            job.yields = Yield::Shuffled(draw.seed());
+            job.drops_returns = true;
+            job.compress = self.to.compress();
+            return Ok(job);
+        }
         if at > 0 {
             job.inputs = vec![Input::Path(between(at - 1))];
         } else {
@@ -335,13 +353,20 @@ impl Pipeline {
         if phase.shuffle.hashes() || phase.shuffle.draw().is_some() || phase.passes_on {
             job.boundaries = Boundaries::Uniform;
         }
-        job.memory_bytes = settings.memory_bytes;
-        job.temps.clone_from(&settings.temps);
-        job.threads = settings.threads;
-        job.tuning = settings.tuning;
-        job.number = Some(means.number);
-        job.probe = Some(false);
         Ok(job)
+    }
+
+    /// What draws the order of lines, if nothing is done but that: they go through the engine as they are then, and not in pairs.
+    fn shuffles_lines(&self) -> Option<Draw> {
+        let [node] = &self.table.nodes[..] else {
+            return None;
+        };
+        match &node.kind {
+            NodeKind::Shuffle(shuffle) if self.table.inputs.are_lines() && self.to.are_lines() => {
+                shuffle.draw()
+            }
+            _ => None,
+        }
     }
 }
 
@@ -355,10 +380,13 @@ impl Pipeline {
         stop: &Stop,
     ) -> Result<(Job, Vec<Source>)> {
         let mut sources = run::open(&job, os)?;
+        if self.shuffles_lines().is_some() {
+            return Ok((job, sources));
+        }
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.table.inputs.bind(&mut job));
-        job.map_takes_several = of_lines(phase, &bound).is_some();
+        job.map_takes_several = OfLines::new(phase, &bound).is_some();
         job.map = Some(mapper(phase, &bound, self));
         Ok((job, sources))
     }
@@ -458,23 +486,33 @@ fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
     words
 }
 
-/// What makes pairs of several lines at once, if nothing stands between them and their keys, or their fields where none are combined.
-fn of_lines(phase: &Phase, bound: &Arc<Bound>) -> Option<Fused> {
-    if phase.passes_on || !Reader::new(bound).reads_lines() {
-        return None;
-    }
-    match (phase.shuffle.takes_keys(), Fused::of(&phase.before)) {
-        (true, (fused, [])) => fused,
-        (true, _) => None,
-        (false, _) if phase.shuffle.combines() => None,
-        (false, _) => Fused::of_rows(&phase.before),
+/// What makes pairs of several lines at once.
+enum OfLines {
+    /// Where nothing stands between them and their keys.
+    Keys(Fused),
+    /// Where none of their records are combined.
+    Rows(LineRows),
+}
+
+impl OfLines {
+    /// It, if nothing else is to be done to what `bound` reads.
+    fn new(phase: &Phase, bound: &Arc<Bound>) -> Option<Self> {
+        if phase.passes_on || !Reader::new(bound).reads_lines() {
+            return None;
+        }
+        match (phase.shuffle.takes_keys(), Fused::of(&phase.before)) {
+            (true, (fused, [])) => fused.map(Self::Keys),
+            (true, _) => None,
+            (false, _) if phase.shuffle.combines() => None,
+            (false, _) => LineRows::of(&phase.before).map(Self::Rows),
+        }
     }
 }
 
 /// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on. Where lines
-/// are all there is ([`of_lines`]), several come at once.
+/// are all there is ([`OfLines`]), several come at once.
 fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
-    match of_lines(phase, bound).is_some() {
+    match OfLines::new(phase, bound).is_some() {
         true => line_mapper(phase, bound),
         false => record_mapper(phase, bound, of),
     }
@@ -485,7 +523,7 @@ fn line_mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
     Arc::new(move |state_bytes| {
         let is_full = Arc::new(AtomicBool::new(false));
         let mut feed = Feed::of_mapper(&phase.shuffle, state_bytes, &is_full);
-        let mut fused = of_lines(&phase, &bound).expect("it was before");
+        let mut of_lines = OfLines::new(&phase, &bound).expect("it was before");
         Box::new(move |lines, made| {
             is_full.store(false, Ordering::Relaxed);
             let (at, place) = (made.at(), made.place);
@@ -494,7 +532,10 @@ fn line_mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
                 made.push_pair(key, value);
                 is_full.store(made.is_full(), Ordering::Relaxed);
             };
-            let fed = lines.map(|lines| fused.feed_lines(lines, place, &mut feed, &mut pairs));
+            let fed = lines.map(|lines| match &mut of_lines {
+                OfLines::Keys(fused) => fused.feed_lines(lines, &mut feed, &mut pairs),
+                OfLines::Rows(rows) => rows.feed(lines, place, &mut feed, &mut pairs),
+            });
             if is_end {
                 feed.end_some(&mut pairs);
             }

@@ -36,6 +36,7 @@ mod held;
 mod key;
 mod laid;
 mod letters;
+mod line_rows;
 mod lists;
 mod mix;
 mod observe;

@@ -339,6 +339,13 @@ impl Inputs {
         }
     }
 
+    /// Whether a record is a line, each that there is.
+    pub fn are_lines(&self) -> bool {
+        matches!(self.how, How::Text { skip_header: 0 })
+            && self.file.is_none()
+            && self.line_number.is_none()
+    }
+
     /// What is read, in words.
     pub fn words(&self) -> String {
         match self.how {

@@ -193,6 +193,11 @@ impl To {
         self.files.is_some() && self.told.is_none()
     }
 
+    /// Whether each record is a line of one file.
+    pub fn are_lines(&self) -> bool {
+        self.form == Form::Text && self.files.is_none()
+    }
+
     /// How records of `columns` are written.
     pub fn writes(&self, columns: &[Column]) -> Writes {
         let told = (self.told).map(|at| (at, columns[at].name.clone(), self.files.unwrap_or(1)));

@@ -69,6 +69,8 @@ pub struct Seen {
     mapped: Fingerprint,
     /// Repeats among it that were put into no partition.
     dropped: Fingerprint,
+    /// Bytes that were taken off the ends of lines before.
+    returns_bytes: u64,
 }
 
 /// Distributes all inputs, at the boundaries that a sample says: one that was `drawn` before, or one that is drawn
@@ -312,7 +314,7 @@ pub fn round<T>(
     let end_ns = os.now_ns();
     let mut metrics = Metrics::default();
     let mut seen = Seen::default();
-    let (read, read_meter) = read_end.expect("no error was seen");
+    let (mut read, read_meter) = read_end.expect("no error was seen");
     metrics.merge(&read_meter.until(end_ns));
     for end in worker_ends {
         let (one, meter): (Seen, Finished) = end.expect("no error was seen");
@@ -320,6 +322,7 @@ pub fn round<T>(
         seen.input.merge(&one.input);
         seen.mapped.merge(&one.mapped);
         seen.dropped.merge(&one.dropped);
+        read.returns_bytes += one.returns_bytes;
     }
     // What went to other nodes is theirs, and what came from them is ours.
     let sent = exchanged.sent.expect("no error was seen");
@@ -403,7 +406,7 @@ fn work(
                 chunk
             }
         };
-        let Some((turn, chunk)) = chunk else {
+        let Some((turn, mut chunk)) = chunk else {
             shared.stop.check()?;
             worker.end(&table, meter)?;
             if let Some(passing) = passing {
@@ -425,6 +428,9 @@ fn work(
             false => None,
         };
         meter.lap(Stage::Cut, State::Input);
+        if shared.job.drops_returns {
+            worker.hands.seen.returns_bytes += chunk.drop_returns();
+        }
         let number = chunk.number;
         match &chunk.long {
             Some(Long::Whole(record)) => {

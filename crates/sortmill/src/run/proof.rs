@@ -12,12 +12,12 @@ fn lost(cause: String) -> Error {
     Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
 }
 
-/// Every byte of the inputs lies in a record that was cut out, but for newlines added, what was skipped, and headers.
+/// Every byte of the inputs lies in a record that was cut out, but for newlines added, what was skipped, headers, and ends of lines.
 /// Of a job that ends before records are cut, in a chunk.
 pub fn check_input(job: &Job, read: &ReadTotals, cut: &Fingerprint) -> Result<()> {
     let expected = read.bytes + read.added_bytes - read.skipped_bytes - read.header_bytes;
     let cut_bytes = match job.reaches(Stage::Cut) {
-        true => cut.bytes,
+        true => cut.bytes + read.returns_bytes,
         false => read.record_bytes,
     };
     if expected == cut_bytes && read.record_bytes == cut_bytes {

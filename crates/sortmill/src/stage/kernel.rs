@@ -354,9 +354,12 @@ fn sort_by_place(from: &mut [Entry], to: &mut [Entry], moves: bool) {
             *entry = entry.rotate_left(64);
         }
     };
-    let first = from[0];
-    if from.iter().all(|&entry| entry == first) {
-        return compare_sort(from, to, moves);
+    // Each step keeps the order in which they came, and that is nearly the one of their places.
+    if insertion_sort(from, from.len()) {
+        if moves {
+            to.copy_from_slice(from);
+        }
+        return;
     }
     swap_halves(from);
     scatter_sort(from, to, moves);

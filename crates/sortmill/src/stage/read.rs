@@ -116,6 +116,8 @@ pub struct ReadTotals {
     pub skipped_bytes: u64,
     /// Newlines that were added.
     pub added_bytes: u64,
+    /// Bytes that were taken off the ends of lines afterwards ([`crate::job::Job::drops_returns`]).
+    pub returns_bytes: u64,
     /// Bytes of the first lines of inputs, which are no records, newlines that were added among them.
     pub header_bytes: u64,
     /// Those of the first input that has any.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sortmill::error::{Error, ErrorKind};
+use sortmill::io::codec::Codec;
 use sortmill::pipeline::{
     Column, Form, GroupFn, Moment, Settings, Table, Type, Value, approx_count_distinct, count,
     count_distinct, extract, fields, hash, matches, min, parse, read_text, split, sum, timestamp,
@@ -14,6 +15,7 @@ use sortmill::pipeline::{
 use crate::Scratch;
 use crate::pipeline::{run, small};
 use crate::sort::inputs::{Random, seed};
+use crate::sort::packed::packed;
 
 const BARE: Form = Form::Csv { header: false };
 
@@ -422,6 +424,80 @@ fn shuffled_by_seed_and_epoch() {
         );
         assert!(orders.insert(found));
     }
+}
+
+/// Lines that are only shuffled go through the engine as they are, into one file; into several, or behind another verb, in pairs.
+#[test]
+fn shuffled_lines_end_in_a_newline_however_they_ended() {
+    let name = "shuffled_lines_end_in_a_newline_however_they_ended";
+    let (mut random, scratch) = (Random::new(seed(name)), Scratch::new(name));
+    let mut wanted = Vec::new();
+    for (file, codec) in [(0, None), (1, Some(Codec::Gzip)), (2, None)] {
+        let mut text = Vec::new();
+        for _ in 0..4000 {
+            let most = if random.below(200) == 0 { 9000 } else { 120 };
+            let length = random.below(most) as usize;
+            let line: Vec<u8> = (0..length)
+                .map(|_| b"ab\r\0\xff "[random.below(6) as usize])
+                .collect();
+            text.extend_from_slice(&line);
+            text.extend_from_slice(if random.below(2) == 0 { b"\r\n" } else { b"\n" });
+        }
+        if file == 1 {
+            // The last line has half an end, or none.
+            text.truncate(text.len() - 1);
+        }
+        let ended = [&text[..], b"\n"].concat();
+        let ended = ended
+            .strip_suffix(b"\n\n")
+            .map_or(&ended[..ended.len() - 1], |text| text);
+        let lines = ended.split(|&byte| byte == b'\n');
+        wanted.extend(lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line).to_vec()));
+        let bytes = codec.map_or(text.clone(), |codec| packed(codec, &text));
+        std::fs::write(scratch.path(&format!("in{file}")), bytes).unwrap();
+    }
+    wanted.sort_unstable();
+    let input = scratch.path("in*").to_string_lossy().into_owned();
+    let shuffled = |seed| read_text([&input], 0).shuffle(seed, 3).unwrap();
+    let lines = |bytes: &[u8]| -> Vec<Vec<u8>> {
+        let text = bytes.strip_suffix(b"\n").expect("every line has an end");
+        text.split(|&byte| byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    let out = scratch.path("out");
+    let mut orders = BTreeSet::new();
+    for (seed, settings) in [
+        (1, small()),
+        (
+            1,
+            Settings {
+                memory_bytes: Some(64 << 20),
+                threads: Some(1),
+                ..small()
+            },
+        ),
+        (2, small()),
+    ] {
+        let report = run(&shuffled(seed).write(&out, Form::Text).unwrap(), &settings).unwrap();
+        assert_eq!(report.records(), (wanted.len() as u64, wanted.len() as u64));
+        let mut found = lines(&std::fs::read(&out).unwrap());
+        orders.insert(found.clone());
+        found.sort_unstable();
+        assert!(found == wanted, "seed {seed}");
+    }
+    assert_eq!(orders.len(), 2);
+    let pipeline = shuffled(1)
+        .write(scratch.path("parts"), Form::Text)
+        .unwrap();
+    run(&pipeline.in_files(3).unwrap(), &small()).unwrap();
+    let mut found = Vec::new();
+    for part in 0..3 {
+        let part = scratch.path(&format!("parts/part-{part:05}.txt"));
+        found.extend(lines(&std::fs::read(part).unwrap()));
+    }
+    found.sort_unstable();
+    assert!(found == wanted);
 }
 
 #[test]
