@@ -436,9 +436,9 @@ fn shuffled_lines_end_in_a_newline_however_they_ended() {
         let mut text = Vec::new();
         for _ in 0..4000 {
             let most = if random.below(200) == 0 { 9000 } else { 120 };
-            let length = random.below(most) as usize;
+            let length = random.below(most);
             let line: Vec<u8> = (0..length)
-                .map(|_| b"ab\r\0\xff "[random.below(6) as usize])
+                .map(|_| b"ab\r\0\xff "[random.below(6)])
                 .collect();
             text.extend_from_slice(&line);
             text.extend_from_slice(if random.below(2) == 0 { b"\r\n" } else { b"\n" });
