@@ -121,7 +121,7 @@ fn differ_from<R: Records + ?Sized>(
     until
 }
 
-/// Fetches a record that will have to be told from its neighbour by more than its word.
+/// Fetches a record that will have to be told from a neighbour by more than its word.
 #[inline]
 fn fetch_if_alike<R: Records + ?Sized>(
     order: &Order,
@@ -130,11 +130,11 @@ fn fetch_if_alike<R: Records + ?Sized>(
     at: usize,
     begin: usize,
 ) {
-    if let Some(&[one, other]) = entries.get(at + AHEAD..at + AHEAD + 2) {
+    if let Some(&[before, one, behind]) = entries.get(at + AHEAD - 1..at + AHEAD + 2) {
         let word = kernel::word(one);
-        if word == kernel::word(other) && !order.ends_from(word, begin) {
+        let is_alike = word == kernel::word(behind) || word == kernel::word(before);
+        if is_alike && !order.ends_from(word, begin) {
             records.prefetch(kernel::location(one), AHEAD_BYTES);
-            records.prefetch(kernel::location(other), AHEAD_BYTES);
         }
     }
 }

@@ -112,6 +112,9 @@ impl Order {
     #[inline]
     #[must_use]
     pub fn alike_until(&self, one: &[u8], other: &[u8], from: usize, until: usize) -> usize {
+        if let Shape::Pair = self.shape {
+            return bytes_alike(kv_key(one), kv_key(other), from, until);
+        }
         let mut at = from;
         while at < until {
             let word = self.word_from(one, at);
@@ -139,6 +142,27 @@ impl Order {
             }
         }
     }
+}
+
+/// Up to which byte, `until` at most, two texts are alike that are so up to byte `from`.
+#[inline]
+fn bytes_alike(one: &[u8], other: &[u8], from: usize, until: usize) -> usize {
+    let end = until.min(one.len()).min(other.len());
+    let mut at = from;
+    while let (Some(a), Some(b)) = (one.get(at..at + 8), other.get(at..at + 8))
+        && at < end
+    {
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let difference = word(a) ^ word(b);
+        if difference != 0 {
+            return end.min(at + difference.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    while at < end && one[at] == other[at] {
+        at += 1;
+    }
+    at.min(end)
 }
 
 #[inline]
