@@ -27,6 +27,9 @@ PROGRAM_CYCLES = {
     "distinct": dict(byte=1, record=53, out=150),
     "group counts": dict(byte=1, record=58, out=170),
     "pagerank": dict(record=140, brought=158, out=40),
+    "sessions": dict(byte=1, record=359),
+    # What a sort of lines of 100 bytes is granted.
+    "shuffle": dict(record=sum(CYCLES["lines"])),
 }
 # Where the machine does not say how fast it runs.
 CLOCK_HZ_ASSUMED = 2.5e9

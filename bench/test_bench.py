@@ -281,7 +281,7 @@ class Programs(unittest.TestCase):
                 _, name, cycles, each, *_ = (cell.strip() for cell in step.split("|"))
                 if name and each:
                     sums[each] = sums.get(each, 0) + sum(map(float, cycles.split(";")))
-        rank, grams, groups = found
+        rank, grams, groups, sessions = found
         cycles = PROGRAM_CYCLES
         self.assertEqual(rank, {"vertex": cycles["pagerank"]["record"] + cycles["pagerank"]["out"],
                                 "edge": cycles["pagerank"]["brought"]})
@@ -291,6 +291,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(groups, {"byte": distinct["byte"], "record": distinct["record"], "group": distinct["out"],
                                   "record, of counts": counts["record"] - distinct["record"],
                                   "group, of counts": counts["out"] - distinct["out"]})
+        self.assertEqual(sessions, cycles["sessions"])
 
 
 class TheCases(unittest.TestCase):
