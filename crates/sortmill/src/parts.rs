@@ -167,6 +167,13 @@ pub enum Cuts {
         /// Bytes of the whole output.
         bytes: u64,
     },
+    /// Record after record into parts of equal counts, where all units below number i have `firsts[i]` records.
+    Records {
+        /// How many parts, and records.
+        even: Even,
+        /// The number of each unit's first record in the output.
+        firsts: Vec<u64>,
+    },
     /// By key: part i + 1 begins where keys are no longer below key i. Nothing goes to or beyond a part whose
     /// key is `None`.
     Keys(Vec<Option<Vec<u8>>>),
@@ -187,6 +194,25 @@ impl Even {
     pub fn begin(self, part: u64) -> u64 {
         (u128::from(part) * u128::from(self.records) / u128::from(self.count)) as u64
     }
+
+    /// The part of a record, from 0; there are records.
+    #[must_use]
+    pub fn part(self, record: u64) -> u64 {
+        // The last one that begins no later.
+        let behind = u128::from(record + 1) * u128::from(self.count) - 1;
+        (behind / u128::from(self.records)) as u64
+    }
+}
+
+/// Where a record comes in the output.
+#[derive(Clone, Copy, Debug)]
+pub struct Stands {
+    /// The number of its unit.
+    pub unit: usize,
+    /// Its index in that.
+    pub index: usize,
+    /// The byte of the output at which it begins.
+    pub at: u64,
 }
 
 /// Where a part begins within a unit.
@@ -201,12 +227,26 @@ pub struct Begin {
 }
 
 impl Cuts {
+    /// Into `count` parts of equal counts, of units of so many records.
+    pub fn even_records(count: u64, units: impl Iterator<Item = u64>) -> Self {
+        let (mut records, mut firsts) = (0, Vec::new());
+        for unit in units {
+            firsts.push(records);
+            records += unit;
+        }
+        Self::Records {
+            even: Even { count, records },
+            firsts,
+        }
+    }
+
     /// How many parts there are when the last record went into part `last`.
     #[must_use]
     pub fn count(&self, last: u64) -> u64 {
         match self {
             Self::Units => last + 1,
             Self::Even { count, .. } => *count,
+            Self::Records { even, .. } => even.count,
             Self::Keys(keys) => keys.len() as u64 + 1,
         }
     }
@@ -220,13 +260,17 @@ impl Cuts {
         }
     }
 
-    /// The part of a record that begins at byte `at` of the output; `None` where units decide.
+    /// The part of a record that stands there; `None` where units decide.
     #[must_use]
-    pub fn part(&self, order: &Order, record: &[u8], at: u64) -> Option<u64> {
+    pub fn part(&self, order: &Order, record: &[u8], stands: Stands) -> Option<u64> {
         match self {
             Self::Units => None,
             Self::Even { count, bytes } => {
-                Some((u128::from(at) * u128::from(*count) / u128::from(*bytes)) as u64)
+                let at = u128::from(stands.at);
+                Some((at * u128::from(*count) / u128::from(*bytes)) as u64)
+            }
+            Self::Records { even, firsts } => {
+                Some(even.part(firsts[stands.unit] + stands.index as u64))
             }
             Self::Keys(keys) => Some(keys.partition_point(|key| {
                 key.as_ref()
@@ -243,16 +287,16 @@ impl Cuts {
                 let end = u128::from(part + 1) * u128::from(*bytes);
                 end.div_ceil(u128::from(*count)) as u64
             }
-            Self::Units | Self::Keys(_) => 0,
+            Self::Units | Self::Records { .. } | Self::Keys(_) => 0,
         }
     }
 
-    /// Where parts begin in a unit of `count` sorted records and `bytes` bytes that begins at byte `start` of the
+    /// Where parts begin in unit number `unit` of `count` sorted records and `bytes` bytes that begins at byte `start` of the
     /// output: one for its first record, and one wherever another part begins.
     pub fn in_unit<'a>(
         &self,
         order: &Order,
-        start: u64,
+        (unit, start): (usize, u64),
         (count, bytes): (usize, u64),
         item: impl Fn(usize) -> Item<'a>,
     ) -> Vec<Begin> {
@@ -262,7 +306,12 @@ impl Cuts {
             offset: 0,
         };
         while at.index < count {
-            let part = self.part(order, item(at.index).short(), start + at.offset);
+            let stands = Stands {
+                unit,
+                index: at.index,
+                at: start + at.offset,
+            };
+            let part = self.part(order, item(at.index).short(), stands);
             begins.push(Begin {
                 part,
                 index: at.index,
@@ -279,6 +328,13 @@ impl Cuts {
                         break;
                     }
                     at.go_to_byte(target, size, count, &item);
+                }
+                (Self::Records { even, firsts }, Some(part)) => {
+                    let index = (even.begin(part + 1) - firsts[unit]) as usize;
+                    if index >= count {
+                        break;
+                    }
+                    at.go_to_record(index, size, &item);
                 }
                 (Self::Keys(keys), Some(part)) => {
                     let Some(Some(next)) = keys.get(part as usize) else {
@@ -473,6 +529,28 @@ impl Told {
         match last.index > 0 {
             true => standing.then(last.part, self.start + last.offset),
             false => standing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_record_is_in_the_part_that_begins_before_it() {
+        for count in 1..20 {
+            for records in 1..60 {
+                let even = Even { count, records };
+                for record in 0..records {
+                    let part = even.part(record);
+                    let within = even.begin(part)..even.begin(part + 1);
+                    assert!(
+                        part < count && within.contains(&record),
+                        "{even:?} {record}"
+                    );
+                }
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Boundaries, Job, Output};
 use crate::line_keys::LineOrder;
 use crate::order::Format;
+use crate::parts::{PartCut, Parts};
 use crate::shuffle::Shuffle;
 
 /// What comes out.
@@ -123,6 +124,13 @@ fn is_changed(job: &Job) -> bool {
     job.reduce.is_some() || (job.map.is_some() && !is_counted)
 }
 
+/// Whether it goes to such parts: what is shuffled, to so many that have as many records as any other or one more.
+fn goes_to(job: &Job, parts: &Parts) -> bool {
+    matches!(job.yields, Yield::Shuffled(_))
+        && matches!(parts.cut, PartCut::Count(_))
+        && job.header_lines == 0
+}
+
 /// What goes with none of them.
 fn not_with_any(job: &Job) -> Option<&'static str> {
     Some(if job.merge.is_some() {
@@ -133,8 +141,8 @@ fn not_with_any(job: &Job) -> Option<&'static str> {
         "map and reduce functions make of records what they will"
     } else if job.until.is_some() {
         "a job that ends early puts out nothing"
-    } else if matches!(job.output, Output::Parts(_)) {
-        "it goes to one file or a stream, not to parts"
+    } else if matches!(&job.output, Output::Parts(parts) if !goes_to(job, parts)) {
+        "it goes to one file or a stream, not to parts; what is shuffled, also to so many of equal counts"
     } else if job.boundaries != Boundaries::Sample {
         "boundaries are of the order of all records"
     } else {

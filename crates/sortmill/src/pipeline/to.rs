@@ -193,9 +193,10 @@ impl To {
         self.files.is_some() && self.told.is_none()
     }
 
-    /// Whether each record is a line of one file.
+    /// Whether each record is a line, none tells where it goes, and the engine writes them as they are or compressed to one file.
     pub fn are_lines(&self) -> bool {
-        self.form == Form::Text && self.files.is_none()
+        let is_written = self.files.is_none() || self.compress().is_none();
+        self.form == Form::Text && self.told.is_none() && is_written
     }
 
     /// How records of `columns` are written.

@@ -63,7 +63,7 @@ use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
 use crate::packing::Packers;
 use crate::partitions::Counts;
-use crate::parts::{Cuts, Even, PartCut, Parts};
+use crate::parts::{Even, PartCut, Parts};
 use crate::passing::Passing;
 use crate::plan::{Inputs, Plan};
 use crate::progress;
@@ -78,7 +78,6 @@ use crate::space::Regions;
 use crate::spread::TempFolder;
 use crate::stage::read::{Source, devices};
 use crate::stage::write::{PartFiles, Target};
-use crate::table::uniform_keys;
 use crate::temp::{Unfinished, clean_up};
 use crate::temps::Temps;
 use crate::trace::Begun;
@@ -282,23 +281,6 @@ fn made_parts(job: &Job, records: u64) -> Result<Option<MadeCut>> {
     Ok(count.map(|count| match job.reduce_tells_part {
         true => MadeCut::Told(count),
         false => MadeCut::Even(Even { count, records }),
-    }))
-}
-
-/// Where the output of `bytes` bytes is cut into parts, if it is.
-fn cuts(job: &Job, cut_keys: Option<CutKeys>, bytes: u64) -> Result<Option<Cuts>> {
-    let (Output::Parts(parts), None, None) = (&job.output, job.until, &job.reduce) else {
-        return Ok(None);
-    };
-    if let Some(keys) = cut_keys {
-        return Ok(Some(Cuts::Keys(keys)));
-    }
-    Ok(Some(match (parts.cut.count(bytes)?, &job.boundaries) {
-        (None, _) => Cuts::Units,
-        (Some(count), Boundaries::Uniform) => {
-            Cuts::Keys(uniform_keys(count).into_iter().map(Some).collect())
-        }
-        (Some(count), _) => Cuts::Even { count, bytes },
     }))
 }
 

@@ -9,16 +9,46 @@ use std::ops::Range;
 use crate::bodies::BodyReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
+use crate::job::{Boundaries, Job, Output};
 use crate::long::Item;
 use crate::manifest::{self, Part};
 use crate::metrics::{Meter, Stage, State};
-use crate::parts::{Begin, Cuts, PARTS_MAX, Row, Standing};
+use crate::partitions::Unit;
+use crate::parts::{Begin, Cuts, PARTS_MAX, Row, Standing, Stands};
 use crate::stage::reduce::{Stream, out_of_order};
 use crate::stage::write::Sink;
+use crate::table::uniform_keys;
+use crate::yields::Yield;
 
+use super::CutKeys;
 use super::long::put_item;
 use super::sorting::{Done, Phase};
 use super::tail::WayOut;
+
+/// Where the output of `units`, of `bytes` bytes, is cut into parts, if it is.
+pub fn cuts(
+    job: &Job,
+    cut_keys: Option<CutKeys>,
+    bytes: u64,
+    units: &[Unit],
+) -> Result<Option<Cuts>> {
+    let (Output::Parts(parts), None, None) = (&job.output, job.until, &job.reduce) else {
+        return Ok(None);
+    };
+    if let Some(keys) = cut_keys {
+        return Ok(Some(Cuts::Keys(keys)));
+    }
+    Ok(Some(match (parts.cut.count(bytes)?, &job.boundaries) {
+        (None, _) => Cuts::Units,
+        (Some(count), Boundaries::Uniform) => {
+            Cuts::Keys(uniform_keys(count).into_iter().map(Some).collect())
+        }
+        (Some(count), _) if matches!(job.yields, Yield::Shuffled(_)) => {
+            Cuts::even_records(count, units.iter().map(Unit::records_at_most))
+        }
+        (Some(count), _) => Cuts::Even { count, bytes },
+    }))
+}
 
 /// How a phase makes parts.
 pub struct InParts {
@@ -57,7 +87,7 @@ pub fn put_sorted<'a, 'r>(
     let begun = phase.places.begin(number, size.1);
     meter.lap(Stage::Reduce, State::Output);
     let start = begun.ok_or_else(|| phase.shared.stop.error())?;
-    let begins = parts.cuts.in_unit(order, start, size, &item);
+    let begins = parts.cuts.in_unit(order, (number, start), size, &item);
     parts.row.tell(number, start, &begins);
     meter.lap(Stage::Reduce, State::Work);
     let before = parts.row.before(number);
@@ -113,6 +143,7 @@ pub fn put_merged(
     let mut unit = Merged {
         phase,
         parts,
+        number,
         start,
         standing,
         begins: Vec::new(),
@@ -138,6 +169,7 @@ pub fn put_merged(
 struct Merged<'p, 'a> {
     phase: &'p Phase<'a>,
     parts: &'p InParts,
+    number: usize,
     start: u64,
     standing: Standing,
     begins: Vec<Begin>,
@@ -166,7 +198,12 @@ impl Merged<'_, '_> {
     ) -> Result<()> {
         let order = &self.phase.order;
         let at = self.start + self.offset;
-        let part = self.parts.cuts.part(order, item.short(), at);
+        let stands = Stands {
+            unit: self.number,
+            index: self.index,
+            at,
+        };
+        let part = self.parts.cuts.part(order, item.short(), stands);
         let goes_on = part.is_none_or(|part| part == self.standing.part);
         if self.piece.is_none() || !goes_on {
             self.end_piece(meter, done)?;

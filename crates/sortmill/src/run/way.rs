@@ -5,10 +5,11 @@ use super::distribute::{Distributed, distribute};
 use super::merge_inputs::merge_inputs;
 use super::notice::{Noticed, notice};
 use super::ordered;
+use super::parts::cuts;
 use super::pass::pass;
 use super::sampling::Drawn;
 use super::sorting::{self, Sorted, Span};
-use super::{Shared, cuts, made_parts, top};
+use super::{Shared, made_parts, top};
 use crate::error::Result;
 use crate::metrics::{Metrics, Stage};
 use crate::plan::Plan;
@@ -154,8 +155,8 @@ fn one_after_the_other(
     begun.end();
     let bytes = distributed.fingerprint.bytes;
     *distributed_bytes = Some(bytes);
-    let cuts = cuts(job, shared.cut_keys.cloned(), bytes)?;
     let mut units = std::mem::take(&mut distributed.units);
+    let cuts = cuts(job, shared.cut_keys.cloned(), bytes, &units)?;
     if let Some(count) = job.yields.first() {
         let (needed, left) = top::needed(shared, units, count);
         units = needed;

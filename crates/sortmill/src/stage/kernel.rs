@@ -275,7 +275,6 @@ const INSERT_COUNT_MAX: u32 = 16;
 /// until almost every entry has a part to itself, then insertion. That takes `scratch` of at least as many
 /// entries; with less they are sorted by comparison, which takes twice the time.
 pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
-    // Those of a log are nearly in the order of its times.
     if entries.is_sorted() {
         return;
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::codec::Codec;
+use sortmill::job::Compress;
 use sortmill::pipeline::{
     Column, Form, GroupFn, Moment, Settings, Table, Type, Value, approx_count_distinct, count,
     count_distinct, extract, fields, hash, matches, min, parse, read_text, split, sum, timestamp,
@@ -15,7 +16,7 @@ use sortmill::pipeline::{
 use crate::Scratch;
 use crate::pipeline::{run, small};
 use crate::sort::inputs::{Random, seed};
-use crate::sort::packed::packed;
+use crate::sort::packed::{packed, unpacked};
 
 const BARE: Form = Form::Csv { header: false };
 
@@ -426,7 +427,7 @@ fn shuffled_by_seed_and_epoch() {
     }
 }
 
-/// Lines that are only shuffled go through the engine as they are, into one file; into several, or behind another verb, in pairs.
+/// Lines that are only shuffled go through the engine as they are; with another verb, or compressed to several files, in pairs.
 #[test]
 fn shuffled_lines_end_in_a_newline_however_they_ended() {
     let name = "shuffled_lines_end_in_a_newline_however_they_ended";
@@ -487,17 +488,49 @@ fn shuffled_lines_end_in_a_newline_however_they_ended() {
         assert!(found == wanted, "seed {seed}");
     }
     assert_eq!(orders.len(), 2);
-    let pipeline = shuffled(1)
-        .write(scratch.path("parts"), Form::Text)
-        .unwrap();
-    run(&pipeline.in_files(3).unwrap(), &small()).unwrap();
-    let mut found = Vec::new();
-    for part in 0..3 {
-        let part = scratch.path(&format!("parts/part-{part:05}.txt"));
-        found.extend(lines(&std::fs::read(part).unwrap()));
+    // Several files are the same cut where counts are equal; a manifest says what they hold. Compressed ones are made of pairs.
+    for (count, compress) in [(3, None), (7, Some(Codec::Zstd)), (20_000, None)] {
+        let folder = scratch.path(&format!("parts-{count}"));
+        let pipeline = shuffled(1).write(&folder, Form::Text).unwrap();
+        let compress = compress.map(|codec| Compress { codec, level: None });
+        let pipeline = pipeline.compressed(compress).in_files(count).unwrap();
+        let memory_bytes = Some(16 << 20);
+        let settings = Settings {
+            memory_bytes,
+            ..small()
+        };
+        run(&pipeline, &settings).unwrap();
+        let ending = if compress.is_some() { ".zst" } else { "" };
+        let (mut found, mut counts) = (Vec::new(), BTreeSet::new());
+        for part in 0..count {
+            let part = folder.join(format!("part-{part:05}.txt{ending}"));
+            let bytes = std::fs::read(part).unwrap();
+            let bytes = compress.map_or(bytes.clone(), |one| unpacked(one.codec, &bytes));
+            let of_part = if bytes.is_empty() {
+                Vec::new()
+            } else {
+                lines(&bytes)
+            };
+            counts.insert(of_part.len());
+            found.extend(of_part);
+        }
+        assert_eq!(orders.contains(&found), compress.is_none(), "{count} files");
+        found.sort_unstable();
+        assert!(found == wanted, "{count} files");
+        let (least, most) = (counts.first().unwrap(), counts.last().unwrap());
+        assert!(most - least <= 1, "{counts:?}");
+        assert!(folder.join("manifest.json").exists());
     }
-    found.sort_unstable();
-    assert!(found == wanted);
+    // Behind another verb lines go in pairs.
+    let short = matches("line", "^.{0,20}$");
+    let pipeline = shuffled(1)
+        .keep(&short)
+        .unwrap()
+        .write(&out, Form::Text)
+        .unwrap();
+    run(&pipeline, &small()).unwrap();
+    let found = lines(&std::fs::read(&out).unwrap());
+    assert!(!found.is_empty() && found.iter().all(|line| wanted.binary_search(line).is_ok()));
 }
 
 #[test]
