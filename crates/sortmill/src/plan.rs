@@ -281,6 +281,9 @@ pub struct Plan {
     /// What comes out, where that is not all records in order.
     #[serde(default)]
     pub yields: Yield,
+    /// Lines end anew ([`Job::drops_returns`]): by the seed alone nobody gets the same again.
+    #[serde(default)]
+    pub drops_returns: bool,
     /// What each worker keeps, where only the first records come out and as many as are wanted fit.
     #[serde(default)]
     pub candidates: Option<Candidates>,
@@ -440,6 +443,7 @@ impl Plan {
             ahead_units,
             seen: sorting.seen,
             yields: job.yields,
+            drops_returns: job.drops_returns,
             candidates: sorting.candidates,
             verify: job.verify.unwrap_or(false),
             budget,

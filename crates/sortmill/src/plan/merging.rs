@@ -203,6 +203,7 @@ pub fn within(
         ahead_units: 0,
         seen: None,
         yields: job.yields,
+        drops_returns: false,
         candidates: None,
         verify: job.verify.unwrap_or(false),
         budget,

@@ -44,6 +44,7 @@ pub fn proof_words(report: &Report) -> &'static str {
 /// The seed by which an order was drawn, as it is given again.
 pub fn seed_words(plan: &Plan) -> Option<String> {
     match plan.yields {
+        Yield::Shuffled(_) if plan.drops_returns => None,
         Yield::Shuffled(seed) => Some(format!("--seed {seed} draws the same order again")),
         Yield::All | Yield::Runs(_) | Yield::First(_) => None,
     }
@@ -53,6 +54,7 @@ pub fn seed_words(plan: &Plan) -> Option<String> {
 pub fn plan_line(plan: &Plan) -> Option<String> {
     let what = match plan.yields {
         Yield::All => return None,
+        Yield::Shuffled(_) if plan.drops_returns => "all lines, in an order that is drawn".into(),
         Yield::Shuffled(seed) => format!("all records, in the order that --seed {seed} draws"),
         Yield::First(count) => format!(
             "the first {} records{}",
