@@ -49,10 +49,17 @@ pub fn short_within(text: &[u8], from: usize, count: usize) -> [u64; 2] {
     [own as u64, (own >> 64) as u64]
 }
 
+/// The bytes that [`short`] made words of, with zeros behind them.
+#[inline(always)]
+#[must_use]
+pub fn bytes_of([first, second]: [u64; 2]) -> [u8; SHORT_BYTES] {
+    (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
+}
+
 /// The text of `count` bytes that [`short`] made words of.
 #[inline]
-pub fn unshort([first, second]: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> &[u8] {
-    *bytes = (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
+pub fn unshort(words: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> &[u8] {
+    *bytes = bytes_of(words);
     &bytes[..count]
 }
 
@@ -63,8 +70,7 @@ pub fn push_text(text: &[u8], to: &mut Vec<u8>) {
         return to.extend_from_slice(text);
     }
     let end = to.len() + text.len();
-    let [first, second] = short(text);
-    to.extend_from_slice(&(u128::from(second) << 64 | u128::from(first)).to_le_bytes());
+    to.extend_from_slice(&bytes_of(short(text)));
     to.truncate(end);
 }
 

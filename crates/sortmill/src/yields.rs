@@ -149,3 +149,59 @@ fn not_with_any(job: &Job) -> Option<&'static str> {
         return None;
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::PartName;
+
+    /// Why it is refused, if it is.
+    fn refused(yields: Yield, change: impl FnOnce(&mut Job)) -> Option<String> {
+        let mut job = Job::new(Vec::new(), Output::Stdout, Format::Lines);
+        job.yields = yields;
+        change(&mut job);
+        check(&job).err().map(|error| error.cause.clone())
+    }
+
+    #[test]
+    fn only_shuffled_lines_end_anew_and_go_to_parts_of_equal_counts() {
+        let shuffled = Yield::Shuffled(1);
+        let (ends, parts) = ("only lines that are shuffled", "not to parts");
+        let to = |cut: PartCut| {
+            move |job: &mut Job| {
+                job.output = Output::Parts(Parts {
+                    folder: "out".into(),
+                    cut,
+                    name: PartName::default(),
+                    overwrite: false,
+                });
+            }
+        };
+        assert_eq!(refused(shuffled, |job| job.drops_returns = true), None);
+        assert_eq!(refused(shuffled, to(PartCut::Count(3))), None);
+        for (found, wanted) in [
+            (refused(Yield::All, |job| job.drops_returns = true), ends),
+            (
+                refused(shuffled, |job| {
+                    (job.drops_returns, job.format) = (true, Format::Fixed(8));
+                }),
+                ends,
+            ),
+            (refused(shuffled, to(PartCut::Bytes(3))), parts),
+            (refused(shuffled, to(PartCut::Partitions)), parts),
+            (refused(Yield::First(1), to(PartCut::Count(3))), parts),
+            (
+                refused(shuffled, |job| {
+                    to(PartCut::Count(3))(job);
+                    job.header_lines = 1;
+                }),
+                parts,
+            ),
+        ] {
+            assert!(
+                found.as_ref().is_some_and(|cause| cause.contains(wanted)),
+                "{found:?}"
+            );
+        }
+    }
+}

@@ -234,15 +234,7 @@ mod tests {
     use std::cmp::Ordering;
 
     use super::super::{Format, Order};
-
-    /// Splitmix64.
-    fn random(state: &mut u64) -> usize {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = *state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as usize
-    }
+    use crate::generate::data::Draws;
 
     /// Keys that are alike for long, differ by zeros at their ends, or not at all: from every byte up to which two are alike their
     /// words compare as they do.
@@ -253,15 +245,16 @@ mod tests {
             [&lengths.concat(), key, b"v"].concat()
         };
         let line = |key: &[u8]| [key, b"\n"].concat();
-        let seed = &mut 5;
+        let mut draws = Draws::of(5, 0);
+        let mut below = |limit: usize| draws.below(limit as u64) as usize;
         for bytes in 0..40 {
             let fixed = (bytes > 0).then(|| Order::new(Format::Fixed(bytes as u32), &[]).unwrap());
             for _ in 0..60 {
-                let common = (0..random(seed) % (bytes + 1)).map(|_| b"ab\0"[random(seed) % 3]);
+                let common = (0..below(bytes + 1)).map(|_| b"ab\0"[below(3)]);
                 let common: Vec<u8> = common.collect();
                 let mut key = |size: usize| {
                     let mut key = common.clone();
-                    key.resize_with(size.max(common.len()), || b"\0\0a"[random(seed) % 3]);
+                    key.resize_with(size.max(common.len()), || b"\0\0a"[below(3)]);
                     key
                 };
                 let keys = [key(bytes), key(bytes)];

@@ -58,23 +58,16 @@ impl Type {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] when it is none of this type.
-    #[inline]
     pub fn parse(self, text: &[u8]) -> Result<Value<'_>> {
-        // As most values are written.
-        match (self, short_number(text)) {
-            (Self::Binary | Self::String, _) => Ok(Value::Bytes(text)),
-            (Self::I64, Some(number)) => Ok(Value::I64(number as i64)),
-            (Self::U64, Some(number)) => Ok(Value::U64(number)),
-            _ => self.parse_any(text),
-        }
-    }
-
-    fn parse_any(self, text: &[u8]) -> Result<Value<'_>> {
         let word = || std::str::from_utf8(text).unwrap_or_default().trim_ascii();
         let value = match self {
             Self::Binary | Self::String => return Ok(Value::Bytes(text)),
-            Self::I64 => word().parse().ok().map(Value::I64),
-            Self::U64 => word().parse().ok().map(Value::U64),
+            Self::I64 => (short_number(text).map(|number| number as i64))
+                .or_else(|| word().parse().ok())
+                .map(Value::I64),
+            Self::U64 => short_number(text)
+                .or_else(|| word().parse().ok())
+                .map(Value::U64),
             Self::F64 => word().parse().ok().map(Value::F64),
             Self::Bool => match word() {
                 "true" => Some(Value::Bool(true)),

@@ -148,9 +148,15 @@ pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
     }
 }
 
+/// Whether a zero is to be marked; to call a search takes longer than to look at a short text.
+fn holds_zero(text: &[u8]) -> bool {
+    let find = || memchr::memchr(0, text).is_some();
+    marks(text, 0).map_or_else(find, |marks| marks != 0)
+}
+
 fn write_bytes(bytes: &[u8], to: &mut Vec<u8>) {
     let mut rest = bytes;
-    if marks(bytes, 0) == Some(0) {
+    if !holds_zero(bytes) {
         push_text(bytes, to);
         return to.extend_from_slice(&[0, 0]);
     }
@@ -221,8 +227,7 @@ pub fn hash_head(parts: &[KeyColumn], head: &[u8]) -> u64 {
         from += 1;
     }
     let unended = &head[..head.len() - 2];
-    let text = &unended[from..];
-    if marks(text, 0).map_or_else(|| memchr::memchr(0, text).is_none(), |marks| marks == 0) {
+    if !holds_zero(&unended[from..]) {
         return group_hash(unended);
     }
     let mut alone = head[..from].to_vec();

@@ -12,7 +12,7 @@ use super::draw::Place;
 use super::shuffle::Feed;
 use super::verbs::{How, Parts, Step};
 use crate::error::Error;
-use crate::stage::kernel::{LOOKED_BYTES, equals};
+use crate::stage::kernel::{LOOKED_BYTES, equals, find_end};
 
 /// A line has at most so many fields.
 const FIELDS_MAX: usize = 8;
@@ -63,10 +63,12 @@ impl LineRows {
     ) -> Result<(), (usize, Error)> {
         let Some((by, parts)) = &self.fields else {
             let mut from = 0;
-            for line in lines.split_inclusive(|&byte| byte == b'\n') {
-                feed.at((input, offset.wrapping_add(from)));
-                feed.add(&[Value::Bytes(without_end(line))], pairs);
-                from += line.len() as u64;
+            while from < lines.len() {
+                let end = find_end(b'\n', &lines[from..]);
+                let until = end.map_or(lines.len(), |end| from + end + 1);
+                feed.at((input, offset.wrapping_add(from as u64)));
+                feed.add(&[Value::Bytes(without_end(&lines[from..until]))], pairs);
+                from = until;
             }
             return Ok(());
         };

@@ -3,7 +3,7 @@
 //! This is the one file of the crate where code particular to a processor stands.
 
 use crate::batch::Batch;
-use crate::short::short;
+use crate::short::{bytes_of, short};
 
 /// How many records ahead of the copy memory is asked for.
 const AHEAD: usize = 12;
@@ -97,9 +97,7 @@ pub fn marks(text: &[u8], byte: u8) -> Option<u64> {
         return None;
     }
     let Some(last) = text.last_chunk() else {
-        let [first, second] = short(text);
-        let padded = u128::from(second) << 64 | u128::from(first);
-        let found = sixteen_equal(&padded.to_le_bytes(), byte);
+        let found = sixteen_equal(&bytes_of(short(text)), byte);
         return Some(found & !(u64::MAX << text.len()));
     };
     let mut found = sixteen_equal(last, byte) << (text.len() - last.len());
@@ -140,9 +138,7 @@ pub fn holds_any(text: &[u8], of: [u8; 4]) -> bool {
             .fold(0, |any, &byte| any | sixteen_equal(part, byte))
     };
     let Some(last) = text.last_chunk() else {
-        let [first, second] = short(text);
-        let padded = u128::from(second) << 64 | u128::from(first);
-        return any(&padded.to_le_bytes()) & !(u64::MAX << text.len()) != 0;
+        return any(&bytes_of(short(text))) & !(u64::MAX << text.len()) != 0;
     };
     let (parts, _) = text.as_chunks();
     parts
@@ -326,7 +322,7 @@ fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves:
         *next += 1;
     }
     if count_max <= INSERT_COUNT_MAX {
-        insertion_sort(to, usize::MAX);
+        insertion_sort(to);
         if !moves {
             from.copy_from_slice(to);
         }
@@ -353,36 +349,26 @@ fn sort_by_place(from: &mut [Entry], to: &mut [Entry], moves: bool) {
             *entry = entry.rotate_left(64);
         }
     };
-    // Each step keeps the order in which they came, and that is nearly the one of their places.
-    if insertion_sort(from, from.len()) {
-        if moves {
-            to.copy_from_slice(from);
-        }
-        return;
+    let first = from[0];
+    if from.iter().all(|&entry| entry == first) {
+        return compare_sort(from, to, moves);
     }
     swap_halves(from);
     scatter_sort(from, to, moves);
     swap_halves(if moves { to } else { from });
 }
 
-/// Sorts entries of which none is far from its place. Answers whether it did: no more than `moves_max` are moved.
-fn insertion_sort(entries: &mut [Entry], moves_max: usize) -> bool {
-    let mut moves_left = moves_max;
+/// Sorts entries of which none is far from its place.
+fn insertion_sort(entries: &mut [Entry]) {
     for at in 1..entries.len() {
         let entry = entries[at];
         let mut hole = at;
         while hole > 0 && entries[hole - 1] > entry {
-            if moves_left == 0 {
-                entries[hole] = entry;
-                return false;
-            }
-            moves_left -= 1;
             entries[hole] = entries[hole - 1];
             hole -= 1;
         }
         entries[hole] = entry;
     }
-    true
 }
 
 /// The highest bits in which the words of some entries differ, as many as tell `PARTS` parts apart.
