@@ -23,7 +23,7 @@ use sortmill_io::frame::{HEADER_BYTES, SEGMENT_HEADER_BYTES_MAX};
 
 use crate::order::Format;
 use crate::partitions::{LOW_WATER_LEAST, SPARE_BLOCKS};
-use crate::plan::Plan;
+use crate::plan::{Holder, Plan};
 use crate::sample::{KEYS_PER_CHUNK, KEYS_PER_PLACE};
 
 /// What one node of a job is expected to take.
@@ -332,19 +332,15 @@ fn resident_bytes(plan: &Plan, data_bytes: u64, held_blocks: usize, merges: bool
     let chunks = (data_bytes.div_ceil(plan.chunk_bytes as u64) * buffer)
         .min(plan.chunk_count as u64 * buffer)
         .min(2 * data_bytes + (1 << 20));
-    let held: u64 = plan
-        .budget
-        .holders
-        .iter()
-        .map(|holder| match holder.name.as_str() {
-            "chunk and output buffers" => chunks,
-            "partitions in memory" => held_blocks as u64 * block,
-            // Those of sorters are counted by what they sort; the loader has a table for merges.
-            "sort entries" if merges => holder.bytes / (plan.worker_count as u64 + 1),
-            "sort entries" | "long records" | "long records read back" => 0,
-            _ => holder.bytes,
-        })
-        .sum();
+    let touched = |holder: &Holder| match holder.name.as_str() {
+        "chunk and output buffers" => chunks,
+        "partitions in memory" => held_blocks as u64 * block,
+        // Those of sorters are counted by what they sort; the loader has a table for merges.
+        "sort entries" if merges => holder.bytes / (plan.worker_count as u64 + 1),
+        "sort entries" | "long records" | "long records read back" => 0,
+        _ => holder.bytes,
+    };
+    let held = plan.budget.most_at_once(touched);
     let blocks = data_bytes.div_ceil(block).max(held_blocks as u64);
     let keys = (plan.sample_count * KEYS_PER_PLACE) as u64;
     held + PROGRAM_BYTES + blocks * BYTES_PER_BLOCK + (keys * BYTES_PER_KEY).min(data_bytes)

@@ -1,10 +1,11 @@
 //! What was decided: the only place where a default becomes a number. Pure; no I/O.
 //!
-//! Memory is one budget with named holders, one commented line each, and their sum never exceeds the
-//! limit. The partition's size is chosen so that several fit in memory at once, the block so that the
+//! Memory is one budget with named holders, one commented line each, and what they hold at one time never exceeds the
+//! limit: what a phase alone needs, the other one has given back. The partition's size is chosen so that several fit in memory at once, the block so that the
 //! open blocks of all partitions take a small part of it.
 
 mod ahead;
+mod budget;
 mod chunk_buffers;
 mod codecs;
 mod entries;
@@ -33,6 +34,7 @@ use crate::shuffle::Shuffle;
 use crate::space;
 use crate::yields::Yield;
 
+pub use budget::{Budget, During, Holder};
 use chunk_buffers::ChunkBuffers;
 pub use codecs::{Decoders, Encoders, PackedInputs};
 pub use foreseen::Doubt;
@@ -40,55 +42,6 @@ use holding::Holding;
 pub use keeping::{Candidates, SeenKeys};
 pub use merging::{Merging, RUN_BUFFERS, STREAM_BUFFERS, Step};
 pub use temp_packing::TempPacking;
-
-/// Memory named after what it is for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Holder {
-    /// Who holds it.
-    pub name: String,
-    /// At most so many bytes.
-    pub bytes: u64,
-}
-
-/// The budget: a limit and what of it has been promised to whom.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Budget {
-    /// The most bytes all holders may have together.
-    pub limit_bytes: u64,
-    /// Who has how much.
-    pub holders: Vec<Holder>,
-}
-
-impl Budget {
-    fn new(limit_bytes: u64) -> Self {
-        Self {
-            limit_bytes,
-            holders: Vec::new(),
-        }
-    }
-
-    /// Bytes that nobody holds yet.
-    #[must_use]
-    pub fn left_bytes(&self) -> u64 {
-        let held: u64 = self.holders.iter().map(|holder| holder.bytes).sum();
-        self.limit_bytes.saturating_sub(held)
-    }
-
-    /// Gives `bytes` to `name`, beside what it may have, if they are left.
-    fn hold(&mut self, name: &str, bytes: u64) -> Option<()> {
-        if bytes > self.left_bytes() {
-            return None;
-        }
-        match self.holders.iter_mut().find(|holder| holder.name == name) {
-            Some(holder) => holder.bytes += bytes,
-            None => self.holders.push(Holder {
-                name: name.to_owned(),
-                bytes,
-            }),
-        }
-        Some(())
-    }
-}
 
 /// What a map function makes of a small part of the inputs.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -322,6 +275,8 @@ const PARTITION_COUNT_MAX: u64 = 1 << 16;
 const STREAM_TIMES_MEMORY: u64 = 16;
 /// Bytes of a sort entry: word, ordinal, location.
 pub const ENTRY_BYTES: usize = 16;
+/// A partition aims at a third of the records that there are entries for.
+const ENTRIES_OVER_RECORDS: u64 = 3;
 /// A record's location within a partition in memory is 32 bits.
 const UNIT_BYTES_MAX: u64 = 1 << 32;
 /// Bytes of a batch's scratch space for each record: offset, slot, index.
@@ -569,6 +524,8 @@ impl Reading {
         let scratch = (batch_records_max * SCRATCH_BYTES) as u64;
         budget.hold("batch scratch", distributing * scratch)?;
 
+        // Where nothing is brought together, nothing of this has been given back when the output begins.
+        let distributing_only = (!job.passes_on).then_some(During::Distribute);
         // What the user's map function makes out of one batch.
         let share = (limit / 8 / workers) as usize;
         let mut mapped_bytes_max = 0;
@@ -576,7 +533,8 @@ impl Reading {
             // Two of the longest records that a chunk may hold, as pairs.
             let two = 2 * (headroom_bytes + chunk_bytes + KV_HEADER_BYTES);
             mapped_bytes_max = share.min(8 * chunk_bytes).max(two);
-            budget.hold("mapped batches", workers * mapped_bytes_max as u64)?;
+            let bytes = workers * mapped_bytes_max as u64;
+            budget.hold_during(distributing_only, "mapped batches", bytes)?;
         }
         if job.map_gathers_bytes > 0 {
             budget.hold("gathered records", workers * job.map_gathers_bytes)?;
@@ -597,7 +555,8 @@ impl Reading {
                 let beyond = limit.saturating_sub(REDUCED_BYTES_MIN) / 8 / workers;
                 map_state_bytes = map_state_bytes.min(at_once.max(beyond));
             }
-            budget.hold("state of the map function", workers * map_state_bytes)?;
+            let bytes = workers * map_state_bytes;
+            budget.hold_during(distributing_only, "state of the map function", bytes)?;
         }
         Some(Self {
             worker_count,
@@ -686,6 +645,7 @@ impl Sorting {
             budget.hold("long records", longs + from_nodes)?;
         }
         let record_bytes = match (job.format, inputs.mapped) {
+            _ if job.pair_bytes.is_some() => f64::from(job.pair_bytes.unwrap_or(1)),
             (Format::Fixed(bytes), _) if bytes as usize > record_bytes_longest => return None,
             (_, Some(mapped)) => mapped.record_bytes_mean.max(1.0),
             (Format::Fixed(bytes), None) => f64::from(bytes),
@@ -698,7 +658,8 @@ impl Sorting {
         let keys_seen = || SeenKeys::new(limit / 8 / workers, record_bytes);
         let seen = job.is_unique().then(keys_seen);
         if let Some(seen) = seen {
-            budget.hold("keys seen", workers * seen.bytes())?;
+            let during = Some(During::Distribute);
+            budget.hold_during(during, "keys seen", workers * seen.bytes())?;
         }
         let candidates = Candidates::new(job, workers, record_bytes, budget)?;
         let stream_bytes = limit.saturating_mul(STREAM_TIMES_MEMORY);
@@ -727,13 +688,14 @@ impl Sorting {
         };
         let sizes = (data_bytes, partition_bytes, record_bytes);
         let entry_count = entries::count(job, limit, tables, sizes);
-        budget.hold("sort entries", tables * (entry_count * ENTRY_BYTES) as u64)?;
+        let entries_bytes = tables * (entry_count * ENTRY_BYTES) as u64;
+        budget.hold_during(Some(During::Sort), "sort entries", entries_bytes)?;
 
         // Small enough to be sorted near the caches, and for its entries to fit three times: with half of them one is
         // divided, and what is divided is read twice, so one that is a little larger than others must not be.
         let records = (data_bytes as f64 / record_bytes) as u64;
         let by_bytes = data_bytes.div_ceil(best);
-        let by_entries = (3 * records).div_ceil(entry_count as u64);
+        let by_entries = (ENTRIES_OVER_RECORDS * records).div_ceil(entry_count as u64);
         let partitions = by_bytes.max(by_entries).clamp(1, PARTITION_COUNT_MAX) as usize;
         let partitions = dealt_to
             .or(job.tuning.partition_count)

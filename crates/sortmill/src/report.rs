@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::Fingerprint;
 use crate::manifest::Part;
 use crate::metrics::{Metrics, STAGES, Stage, StageMetrics};
-use crate::plan::Plan;
+use crate::plan::{During, Plan};
 use crate::text;
 use crate::verdict::{self, Verdict};
 
@@ -326,6 +326,9 @@ pub struct HolderPeak {
     pub limit_bytes: u64,
     /// The most it held; its limit where that is not counted.
     pub peak_bytes: u64,
+    /// The phase that it held them in; absent where that is all of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<During>,
 }
 
 /// The partitions that were sorted.
@@ -696,10 +699,11 @@ impl Report {
         for holder in &self.memory.holders {
             let _ = writeln!(
                 out,
-                "  {:<26} {:>10} of {:>10}",
+                "  {:<26} {:>10} of {:>10}{}",
                 holder.name,
                 text::bytes(holder.peak_bytes),
-                text::bytes(holder.limit_bytes)
+                text::bytes(holder.limit_bytes),
+                planned::when(holder.during)
             );
         }
         self.each_node(&mut out);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn check(plan: &Plan, guessed_bytes: Option<u64>) -> u64 {
-        let held: u64 = plan.budget.holders.iter().map(|holder| holder.bytes).sum();
+        let held = plan.budget.held_bytes();
         assert!(held <= plan.budget.limit_bytes, "{:?}", plan.budget);
         let mut named = plan
             .budget

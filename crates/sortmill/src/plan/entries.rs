@@ -1,16 +1,21 @@
 //! How many sort entries a worker has room for. Pure; no I/O.
 
-use super::{ENTRY_BYTES, MIB};
+use super::{BLOCK_BYTES_MIN, ENTRIES_OVER_RECORDS, ENTRY_BYTES, MIB};
 use crate::job::Job;
 
 /// With as much memory, some may be spared for groups of any size.
 pub(super) const SPARE_BYTES_MIN: u64 = 128 << 20;
 
+/// There are as many partitions as have so much of the memory each, where that is short: some blocks of the least size, and
+/// what is not for blocks.
+const BYTES_PER_PARTITION: u64 = 8 * BLOCK_BYTES_MIN;
+
 /// Entries in each of `tables` tables, in a memory of `limit` bytes, for so many bytes of data, of a partition, and of a
 /// record.
 ///
 /// Four times the entries of a partition of the best size, or of the size that so little memory leaves it, for skew. Groups that
-/// come whole may be of any size: where there is memory to spare, larger tables leave fewer of them to be merged.
+/// come whole may be of any size: where there is memory to spare, larger tables leave fewer of them to be merged. So do they where
+/// records are so many and short that as many partitions as there can be hold more of them each.
 pub(super) fn count(
     job: &Job,
     limit: u64,
@@ -27,6 +32,9 @@ pub(super) fn count(
         None if !are_whole => 8,
         _ => 4,
     };
-    let bytes = wished.max(MIB).min(limit / part / tables) as usize;
+    let most = |part: u64| limit / part / tables;
+    let of_fewest = ENTRIES_OVER_RECORDS * of(data_bytes / (limit / BYTES_PER_PARTITION).max(1));
+    let bytes = wished.max(MIB).min(most(part));
+    let bytes = bytes.max(of_fewest.min(most(4))) as usize;
     (bytes / ENTRY_BYTES).max(64)
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entries::SPARE_BYTES_MIN;
-use super::{Budget, PARTITION_BYTES_MAX, Reading};
+use super::{Budget, During, PARTITION_BYTES_MAX, Reading};
 use crate::best::KEPT_BYTES;
 use crate::job::{Job, Output};
 
@@ -34,7 +34,8 @@ pub(super) fn ahead(job: &Job, reading: &Reading, budget: &mut Budget) -> Option
         true => (share / each).min(AHEAD_UNITS_MAX),
         false => 0,
     };
-    budget.hold("reduced before its turn", (holders + beside) * each)?;
+    let bytes = (holders + beside) * each;
+    budget.hold_during(Some(During::Sort), "reduced before its turn", bytes)?;
     Some((each as usize, beside as usize))
 }
 

@@ -549,7 +549,7 @@ mod tests {
                         assert!(memory < 32 * MIB, "{memory} {count} {streams}");
                         continue;
                     };
-                    let held: u64 = plan.budget.holders.iter().map(|holder| holder.bytes).sum();
+                    let held = plan.budget.held_bytes();
                     assert!(held <= memory, "{held} of {memory}");
                     let merging = plan.merging.as_ref().unwrap();
                     let is_one_pass = merging.steps.is_empty();
@@ -620,7 +620,7 @@ mod tests {
                         );
                         continue;
                     };
-                    let held: u64 = plan.budget.holders.iter().map(|holder| holder.bytes).sum();
+                    let held = plan.budget.held_bytes();
                     assert!(held <= memory, "{held} of {memory}");
                     let merging = plan.merging.as_ref().unwrap();
                     let all = packed + files + streams;

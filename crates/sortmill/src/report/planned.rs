@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{packing, temp_packed, yielded};
 use crate::disk::STALE_AFTER_DAYS;
-use crate::plan::{Doubt, Merging, Plan};
+use crate::plan::{Doubt, During, Merging, Plan};
 use crate::spread::TempFolder;
 use crate::text;
 
@@ -74,9 +74,10 @@ pub fn plan_lines(plan: &Plan) -> String {
     for holder in &plan.budget.holders {
         let _ = writeln!(
             out,
-            "  {:<26} {:>10}",
+            "  {:<26} {:>10}{}",
             holder.name,
-            text::bytes(holder.bytes)
+            text::bytes(holder.bytes),
+            when(holder.during)
         );
     }
     let _ = writeln!(
@@ -86,6 +87,11 @@ pub fn plan_lines(plan: &Plan) -> String {
         text::bytes(plan.budget.left_bytes())
     );
     out
+}
+
+/// Behind what somebody holds in one phase only: in which.
+pub(super) fn when(during: Option<During>) -> String {
+    during.map_or(String::new(), |during| format!("  {during}"))
 }
 
 /// The sizes of a job that sorts.

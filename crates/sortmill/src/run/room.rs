@@ -261,6 +261,7 @@ impl Shared<'_> {
                 name: holder.name.clone(),
                 limit_bytes: holder.bytes,
                 peak_bytes: peak,
+                during: holder.during,
             });
         }
         Memory {

@@ -443,7 +443,7 @@ fn memory_and_threads_are_divided() {
     for count in [1, 2, 3, 8] {
         let plan = plan(count);
         assert!(plan.budget.limit_bytes * u64::from(count) <= 4 << 30);
-        let held: u64 = plan.budget.holders.iter().map(|holder| holder.bytes).sum();
+        let held = plan.budget.held_bytes();
         assert!(held <= plan.budget.limit_bytes);
         assert_eq!(plan.worker_count, (4 / count as usize).max(1));
         assert_eq!(plan.sample_count, 1024);

@@ -1,7 +1,8 @@
 //! Whether a report adds up.
 
 use sortmill::metrics::{Stage, StageMetrics};
-use sortmill::report::{Phase, Report};
+use sortmill::plan::During;
+use sortmill::report::{HolderPeak, Phase, Report};
 
 use super::inputs::Random;
 use super::{Case, Machine};
@@ -114,8 +115,12 @@ pub fn check(case: &Case, report: &Report, output: &[u8], record_count: u64) {
 
     let memory = &report.memory;
     assert_eq!(memory.limit_bytes, case.memory_bytes);
-    let held: u64 = memory.holders.iter().map(|holder| holder.limit_bytes).sum();
-    assert!(held <= memory.limit_bytes);
+    for phase in [During::Distribute, During::Sort] {
+        let is_then = |holder: &&HolderPeak| holder.during.is_none_or(|during| during == phase);
+        let then = memory.holders.iter().filter(is_then);
+        let held: u64 = then.map(|holder| holder.limit_bytes).sum();
+        assert!(held <= memory.limit_bytes, "{phase:?}");
+    }
     for holder in &memory.holders {
         assert!(holder.peak_bytes <= holder.limit_bytes, "{holder:?}");
     }

@@ -117,7 +117,7 @@ fn any_plan_keeps_its_budget_and_survives_serialisation() {
             }
         };
         made += 1;
-        let held: u64 = plan.budget.holders.iter().map(|holder| holder.bytes).sum();
+        let held = plan.budget.held_bytes();
         assert!(held <= plan.budget.limit_bytes, "{described}");
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
