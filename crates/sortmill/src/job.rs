@@ -156,6 +156,18 @@ pub fn each(function: impl Fn(&[u8], &mut Records) + Send + Sync + 'static) -> M
     })
 }
 
+/// Records of few keys to one of each key, before they are sorted: of a function that combines what it reduces ([`Job::joins`]).
+pub trait Join: Send {
+    /// Joins records with what is there. `false` if there is no room for all of them: then what is there is worth nothing.
+    fn add(&mut self, records: &[&[u8]]) -> bool;
+
+    /// Puts what is there behind what is in `into`, in no order; nothing is there afterwards.
+    fn take(&mut self, into: &mut Vec<u8>);
+}
+
+/// Makes what one worker joins records with, in at most so many bytes.
+pub type JoinFn = Arc<dyn Fn(u64) -> Box<dyn Join> + Send + Sync>;
+
 /// A function of sorted records, one after the other, `None` after a partition's last; it hands what
 /// comes out to its second argument. It may keep state between calls.
 pub type Reducer = Box<dyn FnMut(Option<&[u8]>, &mut dyn FnMut(&[u8])) + Send>;
@@ -277,6 +289,9 @@ pub struct Job {
     pub map_gathers_bytes: u64,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
+    /// What makes one record of several with the same key, of those that [`Job::pair_bytes`] tells of or records of a fixed size whose
+    /// key is their first 8 bytes: to the reduce function it stands for them. Where partitions have few keys, only those are sorted.
+    pub joins: Option<JoinFn>,
     /// What it makes are no records but bytes of any form; these come before all of them, and lines that are no records
     /// ([`Job::header_lines`]) do not come out. Such an output is one file or a stream, none of the inputs, and cannot
     /// be verified; or so many parts of equal counts, each with what comes before, of a function that makes one of each record or tells the
@@ -385,6 +400,7 @@ impl Job {
             map_takes_several: false,
             map_gathers_bytes: 0,
             reduce: None,
+            joins: None,
             reduce_makes_bytes: None,
             reduce_tells_part: false,
             reduce_framing: None,

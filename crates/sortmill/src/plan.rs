@@ -240,6 +240,9 @@ pub struct Plan {
     /// What each worker keeps, where only the first records come out and as many as are wanted fit.
     #[serde(default)]
     pub candidates: Option<Candidates>,
+    /// What each worker may join records in before they are sorted, in bytes; 0 where that is not done.
+    #[serde(default)]
+    pub joined_bytes: u64,
     /// Read the output again before it gets its name.
     pub verify: bool,
 }
@@ -324,6 +327,7 @@ impl Plan {
         let mut decoders = Decoders::new(job, inputs, threads, &mut budget)?;
         let encoders = Encoders::new(job, reading.worker_count, &mut budget)?;
         let (ahead_bytes, ahead_units) = keeping::ahead(job, &reading, &mut budget)?;
+        let joined_bytes = keeping::joined(job, &reading, &mut budget)?;
         let sorting = Sorting::new(job, &order, inputs, &reading, &mut budget)?;
         let held = (&reading, &sorting);
         let holding = ahead::holding(job, inputs, held, &mut decoders, &mut budget)?;
@@ -400,6 +404,7 @@ impl Plan {
             yields: job.yields,
             drops_returns: job.drops_returns,
             candidates: sorting.candidates,
+            joined_bytes,
             verify: job.verify.unwrap_or(false),
             budget,
             order,

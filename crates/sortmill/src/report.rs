@@ -348,6 +348,9 @@ pub struct Partitions {
     pub divided: u64,
     /// How many were merged.
     pub merged: u64,
+    /// Of how many records of the same keys were joined before they were sorted.
+    #[serde(default)]
+    pub joined: u64,
     /// Records longer than a block, whose bytes were kept beside their partitions.
     #[serde(default)]
     pub long_records: u64,
@@ -356,8 +359,15 @@ pub struct Partitions {
 impl Partitions {
     fn words(&self) -> String {
         format!(
-            "{} partitions, {} evicted, {} divided, {} merged",
-            self.count, self.evicted, self.divided, self.merged,
+            "{} partitions, {} evicted, {} divided, {} merged{}",
+            self.count,
+            self.evicted,
+            self.divided,
+            self.merged,
+            match self.joined {
+                0 => String::new(),
+                joined => format!(", {joined} joined"),
+            }
         )
     }
 }

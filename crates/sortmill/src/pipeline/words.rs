@@ -12,13 +12,15 @@
 //! group in it; what comes often is then still kept, in the few places of a cache that the next group takes over (CD 1.7.2: a
 //! small combiner for the commonest words).
 
+use std::sync::Arc;
+
 use super::aggregate::{Computed, State, in_group};
 use super::column::{Column, Type, Value, corrupt, row};
 use super::combine::{ASIDE, PairSink, WORTH};
 use super::mix::{mix, unmix};
 use super::verbs::Sink;
 use crate::error::Result;
-use crate::job::Job;
+use crate::job::{Job, Join};
 use crate::order::{Format, KeyPart};
 
 /// Bytes of a key, and of a word.
@@ -61,8 +63,12 @@ impl Narrow {
         (WORD_BYTES * (1 + self.aggregates.len())) as u32
     }
 
-    /// Says in `job` what its records are, made by a function or read.
+    /// Says in `job` what its records are, made by a function or read, and how they are joined.
     pub fn ask(&self, job: &mut Job) {
+        let narrow = self.clone();
+        job.joins = Some(Arc::new(move |bytes_max| {
+            Box::new(Words::new(&narrow, bytes_max))
+        }));
         match job.map_makes_pairs {
             true => job.pair_bytes = Some(self.record_bytes()),
             false => {
@@ -226,10 +232,44 @@ impl Words {
         }
     }
 
+    /// Joins a record with those of its group. `false` if it is none, or there is no room for it, or for a sum.
+    #[inline]
+    fn join(&mut self, record: &[u8]) -> bool {
+        let Some((mixed, new)) = self.narrow.halves(record) else {
+            return false;
+        };
+        let place = self.find(mixed);
+        let is_new = match place == self.places {
+            true => !std::mem::replace(&mut self.has_nobody, true),
+            false => self.rows[place * self.stride] == NOBODY,
+        };
+        let row = &mut self.rows[place * self.stride..][..self.stride];
+        let (key, words) = row.split_at_mut(1);
+        let new = new.iter().map(|&word| u64::from_le_bytes(word));
+        if is_new {
+            key[0] = mixed;
+            words
+                .iter_mut()
+                .zip(new)
+                .for_each(|(word, new)| *word = new);
+            self.group_count += 1;
+            return 2 * self.group_count <= self.places || self.grow();
+        }
+        let mut all = self.narrow.aggregates.iter().zip(words).zip(new);
+        all.all(|((one, word), new)| one.join(*word, new).map(|joined| *word = joined).is_some())
+    }
+
     /// Doubles the places, or empties them if there may be no more.
     fn make_room(&mut self, pairs: PairSink<'_>) {
+        if !self.grow() {
+            self.end(pairs);
+        }
+    }
+
+    /// Doubles the places. `false` if there may be no more.
+    fn grow(&mut self) -> bool {
         if self.places == self.places_max {
-            return self.end(pairs);
+            return false;
         }
         let stride = self.stride;
         let before = self.places;
@@ -244,6 +284,7 @@ impl Words {
             };
             self.rows[place * stride..][..stride].copy_from_slice(row);
         }
+        true
     }
 
     /// Hands on all groups: the table is empty afterwards.
@@ -263,6 +304,20 @@ impl Words {
         self.rows.fill(NOBODY);
         self.has_nobody = false;
         (self.group_count, self.records) = (0, 0);
+    }
+}
+
+/// What comes out are records as they go in.
+impl Join for Words {
+    fn add(&mut self, records: &[&[u8]]) -> bool {
+        records.iter().all(|record| self.join(record))
+    }
+
+    fn take(&mut self, into: &mut Vec<u8>) {
+        self.end(&mut |key, words| {
+            into.extend_from_slice(key);
+            into.extend_from_slice(words);
+        });
     }
 }
 
@@ -400,6 +455,11 @@ mod tests {
             *one = (one.0 + 1, one.1 + i128::from(n), one.2.max(n));
         }
         let count = pairs.len();
+        if let Some(joined) = joined(&narrow, records, bytes_max) {
+            // What was combined may be joined, and what is joined is of one record to a key.
+            assert_eq!(joined.len(), wanted.len());
+            pairs = joined;
+        }
         pairs.sort();
         let (mut open, mut found) = (Open::new(&narrow), BTreeMap::new());
         let mut take = |group: &[Value<'_>]| {
@@ -425,6 +485,33 @@ mod tests {
             false => assert!(done.unwrap_err().cause.contains("beyond what i64 holds")),
         }
         count
+    }
+
+    /// The same records, each as it goes to a partition by itself, joined there. `None` if there was no room for a group or a sum.
+    fn joined(narrow: &Narrow, records: &[(i64, i64)], bytes_max: u64) -> Option<Vec<Vec<u8>>> {
+        let mut words = Words::new(narrow, bytes_max);
+        let mut bytes = Vec::new();
+        // What did not fit is gone when the next ones come.
+        for _ in 0..2 {
+            let fits = records.iter().all(|&(key, n)| {
+                let record = [Value::I64(key), Value::I64(n)];
+                let (mixed, mut value) = (narrow.mixed(&record), Vec::new());
+                let mut one = Vec::new();
+                let each = narrow.aggregates.iter().map(|one| one.word(&record));
+                put(mixed, each, &mut value, &mut |key, value| {
+                    one = [key, value].concat();
+                });
+                Join::add(&mut words, &[&one])
+            });
+            bytes.clear();
+            words.take(&mut bytes);
+            if !fits {
+                return None;
+            }
+        }
+        assert!(!Join::add(&mut words, &[b"no record"]));
+        let size = narrow.record_bytes() as usize;
+        Some(bytes.chunks_exact(size).map(<[u8]>::to_vec).collect())
     }
 
     #[test]

@@ -39,6 +39,21 @@ pub(super) fn ahead(job: &Job, reading: &Reading, budget: &mut Budget) -> Option
     Some((each as usize, beside as usize))
 }
 
+/// More are not joined: they would lie beyond the processor's caches, where to find a group takes longer than to sort by it.
+const JOINED_BYTES_MAX: u64 = 4 << 20;
+
+/// What each worker may join records in before they are sorted, in bytes.
+pub(super) fn joined(job: &Job, reading: &Reading, budget: &mut Budget) -> Option<u64> {
+    if job.joins.is_none() || job.reduce.is_none() || job.passes_on {
+        return Some(0);
+    }
+    let workers = reading.worker_count as u64;
+    let each = (budget.limit_bytes / 32 / workers).min(JOINED_BYTES_MAX);
+    let during = Some(During::Sort);
+    budget.hold_during(during, "joined before they are sorted", workers * each)?;
+    Some(each)
+}
+
 /// Keys that a worker has seen, where repeats are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SeenKeys {

@@ -205,6 +205,7 @@ pub fn within(
         yields: job.yields,
         drops_returns: false,
         candidates: None,
+        joined_bytes: 0,
         verify: job.verify.unwrap_or(false),
         budget,
         order,

@@ -15,6 +15,7 @@ mod first;
 mod gather;
 mod guess;
 mod head;
+mod joined;
 mod judge;
 mod lay_out;
 mod local;

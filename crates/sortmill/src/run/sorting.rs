@@ -15,6 +15,7 @@ use super::ahead::Spares;
 use super::compress::{Frames, Packed};
 use super::distribute::{guarded, join};
 use super::gather::{gather, gather_drawn};
+use super::joined::Joining;
 use super::judge;
 use super::lay_out::lay_out;
 use super::long::gather_long;
@@ -42,7 +43,7 @@ use crate::space::Lead;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::load::{LoadedUnit, Loader};
 use crate::stage::reduce::{Gather, out_of_order};
-use crate::stage::sort::{self, Slab};
+use crate::stage::sort::{self, Load, Slab};
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
 
 /// What the phase leaves.
@@ -76,6 +77,7 @@ pub struct Sorted {
     /// What came out of each unit, in the order of units; of a job that gets as far as its output.
     pub units: Vec<Fingerprint>,
     merged: u64,
+    joined: u64,
     /// The files of the output, if it has several.
     pub parts: Option<Vec<Part>>,
     /// Pieces of blocks that other nodes write to, too, and where in the output they belong.
@@ -108,6 +110,7 @@ impl Sorted {
         self.merge_written_bytes += later.merge_written_bytes;
         self.merge_read_bytes += later.merge_read_bytes;
         self.merged += later.merged;
+        self.joined += later.joined;
         self.metrics.then(&later.metrics);
     }
 
@@ -132,6 +135,7 @@ impl Sorted {
             evicted: counts.evicted,
             divided: counts.divided,
             merged: self.merged,
+            joined: self.joined,
             long_records: counts.long_records,
         }
     }
@@ -148,6 +152,7 @@ pub struct Done {
     /// What came out of units, by their numbers.
     pub units: Vec<(usize, Fingerprint)>,
     pub merged: u64,
+    pub joined: u64,
     pub merge_written_bytes: u64,
     pub merge_read_bytes: u64,
     /// What was put into files, where the output has several.
@@ -407,6 +412,7 @@ pub fn sort(
         sizes: done.sizes,
         units: done.units.into_iter().map(|(_, unit)| unit).collect(),
         merged: done.merged,
+        joined: done.joined,
         metrics,
     })
 }
@@ -419,6 +425,7 @@ impl Done {
         self.sizes.extend(other.sizes);
         self.units.extend(other.units);
         self.merged += other.merged;
+        self.joined += other.joined;
         self.merge_written_bytes += other.merge_written_bytes;
         self.merge_read_bytes += other.merge_read_bytes;
         self.pieces.extend(other.pieces);
@@ -477,6 +484,7 @@ fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) ->
     }
     let mut entries = entry_table(phase.shared)?;
     let mut bodies = phase.body_reader();
+    let mut joining = Joining::new(phase.shared.job, phase.shared.plan, &phase.order);
     loop {
         let unit = loaded.pop();
         meter.lap(Stage::Sort, State::Input);
@@ -489,6 +497,7 @@ fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) ->
             &mut unit,
             &mut entries,
             &mut bodies,
+            joining.as_mut(),
             meter,
             &mut done,
         )?;
@@ -505,22 +514,32 @@ fn sort_unit(
     unit: &mut LoadedUnit,
     entries: &mut [Entry],
     bodies: &mut BodyReader<'_>,
+    joining: Option<&mut Joining>,
     meter: &mut Meter<'_>,
     done: &mut Done,
 ) -> Result<()> {
     let order = &phase.order;
     let (slab, load) = lay_out(phase, &unit.unit, &mut unit.blocks, None, entries, meter)?;
+    if let Some(joining) = joining
+        && phase.shared.job.reaches(Stage::Reduce)
+        && let with = (phase.shared.job, order, phase.shared.number)
+        && let Some((gathered, count)) =
+            joining.join(with, &slab, &mut entries[..load.records as usize])
+    {
+        let (entries, scratch) = entries.split_at_mut(count);
+        kernel::sort_entries(entries, scratch);
+        done.joined += 1;
+        count_sorted(load, load, meter, done);
+        return phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
+            way.gathered.merge(&gathered);
+            joining.gather(entries, way, meter)
+        });
+    }
     let (entries, scratch) = entries.split_at_mut(load.records as usize);
     phase.sort(&slab, entries, scratch, bodies, meter)?;
     let kept = phase.keep_first(&slab, entries, load, bodies, meter, done)?;
     let entries = &entries[..kept.records as usize];
-    let totals = meter.stage(Stage::Sort);
-    totals.bytes_in += load.bytes;
-    totals.bytes_out += kept.bytes;
-    totals.records_in += load.records;
-    totals.records_out += kept.records;
-    meter.lap(Stage::Sort, State::Work);
-    done.sizes.push(load.bytes);
+    count_sorted(load, kept, meter, done);
     let load = kept;
     if !phase.shared.job.reaches(Stage::Reduce) {
         return Ok(());
@@ -544,6 +563,17 @@ fn sort_unit(
             put_sorted(phase, parts, unit.number, size, item, give, meter, done)
         }
     }
+}
+
+/// Counts a unit that was loaded and sorted, and what of it was kept.
+fn count_sorted(load: Load, kept: Load, meter: &mut Meter<'_>, done: &mut Done) {
+    let totals = meter.stage(Stage::Sort);
+    totals.bytes_in += load.bytes;
+    totals.bytes_out += kept.bytes;
+    totals.records_in += load.records;
+    totals.records_out += kept.records;
+    meter.lap(Stage::Sort, State::Work);
+    done.sizes.push(load.bytes);
 }
 
 impl<'a> Phase<'a> {

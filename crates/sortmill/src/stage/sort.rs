@@ -325,6 +325,12 @@ impl<'a> Slab<'a> {
         self.stubs.get(number as usize)
     }
 
+    /// Whether the words of its entries are those that keys begin with.
+    #[must_use]
+    pub fn begins_with_keys(&self) -> bool {
+        self.begin == 0
+    }
+
     /// Whether any of its records are long.
     #[must_use]
     pub fn has_stubs(&self) -> bool {

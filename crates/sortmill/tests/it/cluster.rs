@@ -112,6 +112,7 @@ fn done(node: u32) -> Done {
                 evicted: 0,
                 divided: 0,
                 merged: 0,
+                joined: 0,
                 long_records: 0,
             },
         },

@@ -13,6 +13,8 @@ mod doctor;
 mod faults;
 mod generate;
 #[cfg(not(feature = "shuttle"))]
+mod joined;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_batches;

@@ -646,29 +646,31 @@ fn short_records_in_little_memory_are_not_merged() {
     const COUNT: usize = 2_000_000;
     let mut random = Random::new(seed("short_records_in_little_memory_are_not_merged"));
     let scratch = Scratch::new("short-records");
-    let numbers: Vec<u64> = (0..COUNT).map(|_| random.below(1 << 40) as u64).collect();
-    let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
-    std::fs::write(scratch.path("in"), text).unwrap();
     let path = scratch.path("in").to_string_lossy().into_owned();
-    let column = vec![Column::new("n", Type::U64)];
-    let table = read_csv([path], Csv::plain(b','), column).unwrap();
     let settings = Settings {
         memory_bytes: Some(40 << 20),
         threads: Some(2),
         ..Settings::default()
     };
-    let pipeline = table
-        .distinct()
-        .unwrap()
-        .write(scratch.path("out"), BARE)
-        .unwrap();
-    let report = run(&pipeline, &settings).unwrap();
-    let partitions = &report.phases[0].report.partitions;
-    assert!(partitions.evicted > 0, "{partitions:?}");
-    assert_eq!(partitions.merged, 0, "{partitions:?}");
-    let written = std::fs::read_to_string(scratch.path("out")).unwrap();
-    let mut found: Vec<u64> = written.lines().map(|line| line.parse().unwrap()).collect();
-    found.sort_unstable();
-    let wanted: BTreeSet<u64> = numbers.into_iter().collect();
-    assert!(found.iter().eq(&wanted));
+    // Numbers that come once or twice, and some that come ten times, more of them than the mapper's table holds.
+    for (below, is_joined) in [(1 << 40, false), (COUNT / 10, true)] {
+        let numbers: Vec<u64> = (0..COUNT).map(|_| random.below(below) as u64).collect();
+        let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
+        std::fs::write(scratch.path("in"), text).unwrap();
+        let column = vec![Column::new("n", Type::U64)];
+        let table = read_csv([&path], Csv::plain(b','), column).unwrap();
+        let distinct = table.distinct().unwrap();
+        let pipeline = distinct.write(scratch.path("out"), BARE).unwrap();
+        let report = run(&pipeline, &settings).unwrap();
+        let partitions = &report.phases[0].report.partitions;
+        assert_eq!(partitions.merged, 0, "{partitions:?}");
+        assert_eq!(partitions.joined > 0, is_joined, "{partitions:?}");
+        assert!(partitions.evicted > 0 || is_joined, "{partitions:?}");
+        let written = std::fs::read_to_string(scratch.path("out")).unwrap();
+        let mut found: Vec<u64> = written.lines().map(|line| line.parse().unwrap()).collect();
+        found.sort_unstable();
+        let wanted: BTreeSet<u64> = numbers.into_iter().collect();
+        assert!(found.iter().eq(&wanted));
+        std::fs::remove_file(scratch.path("out")).unwrap();
+    }
 }

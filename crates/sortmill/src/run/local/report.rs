@@ -216,6 +216,7 @@ fn sum_partitions(nodes: &[NodeReport]) -> Partitions {
         evicted: all().map(|one| one.evicted).sum(),
         divided: all().map(|one| one.divided).sum(),
         merged: all().map(|one| one.merged).sum(),
+        joined: all().map(|one| one.joined).sum(),
         long_records: all().map(|one| one.long_records).sum(),
     };
     let mut medians: Vec<u64> = all().map(|one| one.bytes_median).collect();

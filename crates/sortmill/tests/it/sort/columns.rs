@@ -230,7 +230,7 @@ fn separated_values_are_sorted_by_any_columns() {
             any_numbers: true,
         };
         let input_count = 1 + random.below(3);
-        let bytes = [0, 3000, 300_000, 700_000][random.below(4)] / input_count;
+        let bytes = [0, 3000, 500_000, 900_000][random.below(4)] / input_count;
         let inputs: Vec<Vec<u8>> = (0..input_count)
             .map(|_| table(&mut random, &columns, count, &numbers, bytes, drawn))
             .collect();
