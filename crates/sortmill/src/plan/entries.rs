@@ -6,6 +6,8 @@ use crate::job::Job;
 /// With as much memory, some may be spared for groups of any size.
 pub(super) const SPARE_BYTES_MIN: u64 = 128 << 20;
 
+/// With less memory tables take none from blocks, of which there must be a few.
+const FEWEST_LIMIT_BYTES: u64 = 32 << 20;
 /// There are as many partitions as have so much of the memory each, where that is short: some blocks of the least size, and
 /// what is not for blocks.
 const BYTES_PER_PARTITION: u64 = 8 * BLOCK_BYTES_MIN;
@@ -35,6 +37,9 @@ pub(super) fn count(
     let most = |part: u64| limit / part / tables;
     let of_fewest = ENTRIES_OVER_RECORDS * of(data_bytes / (limit / BYTES_PER_PARTITION).max(1));
     let bytes = wished.max(MIB).min(most(part));
-    let bytes = bytes.max(of_fewest.min(most(4))) as usize;
+    let bytes = match limit >= FEWEST_LIMIT_BYTES {
+        true => bytes.max(of_fewest.min(most(4))),
+        false => bytes,
+    } as usize;
     (bytes / ENTRY_BYTES).max(64)
 }
