@@ -19,6 +19,7 @@ bytes. Both have 512 MiB at any scale. What is held against the floor is one rou
 
 import argparse
 import csv
+import datetime
 import hashlib
 import json
 import os
@@ -94,7 +95,9 @@ def main():
 
 class Runs:
     def __init__(self, asked):
-        self.asked, self.facts, self.rows = asked, machine_facts(asked), []
+        self.asked, self.rows = asked, []
+        now = datetime.datetime.now(datetime.timezone.utc)
+        self.facts = machine_facts(asked) | {"started": now.strftime("%Y-%m-%dT%H:%M:%S")}
         is_whole = asked.scale == 1
         folder = RUNS if is_whole else REDUCED_RUNS
         folder.mkdir(parents=True, exist_ok=True)

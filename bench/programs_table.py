@@ -20,7 +20,7 @@ from table import in_cells, rounds_words, spread
 PAGE = ROOT / "docs" / "measuring.md"
 BEGIN, END = "<!-- programs: begin -->", "<!-- programs: end -->"
 RATES = ["read_alone", "write_alone", "mixed_read", "mixed_write"]
-COLUMNS = ["case", "program", "version", "date", "commit", "round", "bytes", "memory_bytes", "output_bytes", "brought_bytes",
+COLUMNS = ["case", "program", "version", "date", "started", "commit", "round", "bytes", "memory_bytes", "output_bytes", "brought_bytes",
            "temp_written_bytes", "records", "brought_records", "output_records", "iteration_s", "read_bytes", "exit_status", "wall_s", "cpu_s", "peak_anon_bytes", "own_read_bytes", "own_written_bytes",
            *(f"{rate}_bytes_per_s" for rate in RATES), "cpu", "clock_hz", "cores", "memory_total_bytes", "kernel",
            "file_system"]
@@ -35,9 +35,11 @@ OVER_CASE = {"group counts, 30 % hot": ("group counts", 1.25)}
 def expected():
     """The page with the table of each case in the newest file that has it, of commits that can be looked up."""
     files = {path: read(path) for path in sorted(RUNS.glob("*-programs.csv"))}
+    # Files that do not tell when they began are older than those of the same day that do.
+    files = dict(sorted(((path, rows) for path, rows in files.items() if rows), key=lambda file: results.last_start(file[1])))
     newest = {}
     for path, rows in files.items():
-        if rows and "dirty" not in str(rows[0]["commit"]):
+        if "dirty" not in str(rows[0]["commit"]):
             newest |= {row["case"]: path for row in rows}
     shown = {path: [row for row in rows if newest.get(row["case"]) == path] for path, rows in files.items()}
     rows = [row for case, path in newest.items() for row in files[path] if row["case"] == case]

@@ -129,7 +129,7 @@ def newest(folder=RUNS, is_fit=lambda rows: True):
 
 def last_start(rows):
     # An old file may lack it, and is not the newest for that.
-    return max(str(row["started"] or row["date"]) for row in rows)
+    return max(str(row.get("started") or row["date"]) for row in rows)
 
 
 def is_fit_to_show(rows):

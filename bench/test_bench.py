@@ -4,12 +4,14 @@
 """
 
 import contextlib
+import csv
 import io
 import re
 import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
+from unittest import mock
 
 import pagerank
 import pipeline_table
@@ -232,6 +234,23 @@ class Programs(unittest.TestCase):
         self.assertIn("| 2.5 times the fastest other; 1.15 of the floor | **no**, 2.00; **no**, 1.20 |", text)
         self.assertIn("| 1.20, disk | polars failed | 1.2 of the floor | yes, 1.20 |", text)
         self.assertIn("| 1.25 of group counts | yes, 1.05 |", text)
+
+    def test_of_one_day_the_file_that_began_last_is_shown(self):
+        # By their commits, which say nothing, the first would be shown: and it does not tell when it began.
+        with tempfile.TemporaryDirectory() as name:
+            page = Path(name) / "page.md"
+            page.write_text(f"{programs_table.BEGIN}\n{programs_table.END}\n")
+            for commit, wall_s, started in (("ffffff0", 1.0, None), ("bbbbbb0", 2.0, "09:00:00"), ("aaaaaa0", 3.0, "10:00:00")):
+                row = program("sessions", "sortmill", wall_s, date="2026-01-01", commit=commit, version="0.1.0", round=1, cpu="any",
+                              kernel="6", file_system="ext4", cores=2, memory_total_bytes=GB, clock_hz=1e9)
+                row |= {"started": f"2026-01-01T{started}"} if started else {}
+                columns = [column for column in programs_table.COLUMNS if started or column != "started"]
+                with open(Path(name) / f"2026-01-01-{commit}-programs.csv", "w", newline="") as file:
+                    writer = csv.DictWriter(file, columns, extrasaction="ignore")
+                    writer.writeheader()
+                    writer.writerow(row)
+            with mock.patch.object(programs_table, "RUNS", Path(name)), mock.patch.object(programs_table, "PAGE", page):
+                self.assertIn("| 3.0 |", programs_table.expected())
 
     def test_what_does_not_fit_is_written_and_read(self):
         row = program("sessions", "sortmill", 1.0, bytes=GB, brought_bytes=3 * GB, memory_bytes=GB, output_bytes=GB)

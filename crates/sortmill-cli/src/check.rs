@@ -118,18 +118,21 @@ impl Check {
         let agrees = checked.faults.is_empty();
         if !self.quiet {
             let mut lines = format!(
-                "parts: {}\nrecords: {}\nchecksum: {:x}\nduplicate keys: {}\n",
-                checked.part_count,
-                checked.fingerprint.records,
-                checked.checksum,
-                checked.duplicates
+                "parts: {}\nrecords: {}\nchecksum: {:x}\n",
+                checked.part_count, checked.fingerprint.records, checked.checksum,
             );
+            if !checked.shuffled {
+                lines += &format!("duplicate keys: {}\n", checked.duplicates);
+            }
             for fault in &checked.faults {
                 lines += fault;
                 lines += "\n";
             }
             if agrees {
-                lines += "in order, and as the manifest says\n";
+                lines += match checked.shuffled {
+                    true => "shuffled, and as the manifest says\n",
+                    false => "in order, and as the manifest says\n",
+                };
             }
             print(&lines)?;
         }

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use sortmill::error::Result;
 
 use crate::sort::Sort;
-use crate::sort::made::{Made, OF_ORDER, OF_SORT, without};
+use crate::sort::made::{Made, OF_ORDER, OF_PARTS, OF_SORT, without};
 
 /// What was asked of `count`.
 pub struct Count(pub Sort);
@@ -44,7 +44,7 @@ impl Args for Count {
             .about(ABOUT)
             .long_about(LONG_ABOUT)
             .mut_arg("numeric_sort", |arg| arg.short(None::<char>));
-        without(without(table, &OF_SORT), &OF_ORDER)
+        without(without(without(table, &OF_SORT), &OF_PARTS), &OF_ORDER)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

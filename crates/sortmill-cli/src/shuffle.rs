@@ -38,12 +38,19 @@ of pipes and compressed files: such have an order of their own.";
 
 const FILES: &str = "Files to shuffle, all of them together; `-` or none is standard input";
 
+const PARTS: &str = "Write --part-count files to the folder DIR, and a manifest. DIR appears whole or not at all; it may be \
+empty. The files one after the other are what -o would write";
+
+const PART_COUNT: &str = "Just N files, each of as many records as any other, or one more";
+
 impl Args for Shuffle {
     fn augment_args(command: Command) -> Command {
         let table = Sort::augment_args(Own::augment_args(command))
             .about(ABOUT)
             .long_about(LONG_ABOUT)
-            .mut_arg("files", |files| files.help(FILES));
+            .mut_arg("files", |files| files.help(FILES))
+            .mut_arg("parts", |parts| parts.help(PARTS))
+            .mut_arg("part_count", |count| count.help(PART_COUNT));
         without(without(table, &OF_SORT), &OF_ORDER)
     }
 

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use sortmill::error::Result;
 
 use crate::sort::Sort;
-use crate::sort::made::{Made, OF_SORT, without};
+use crate::sort::made::{Made, OF_PARTS, OF_SORT, without};
 
 /// What was asked of `top`.
 pub struct Top(pub Sort);
@@ -39,7 +39,7 @@ impl Args for Top {
         let table = Sort::augment_args(Own::augment_args(command))
             .about(ABOUT)
             .long_about(LONG_ABOUT);
-        without(without(table, &OF_SORT), &["unique"])
+        without(without(without(table, &OF_SORT), &OF_PARTS), &["unique"])
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -46,6 +46,9 @@ pub struct Manifest {
     /// format and key means nothing then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
+    /// Whether the order of records was drawn: what is said of the key means nothing then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shuffled: bool,
     /// By what each part is compressed, by itself, if they are: `zstd` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codec: Option<String>,
@@ -110,6 +113,7 @@ impl Manifest {
             columns: job.columns.clone(),
             unique: job.is_unique(),
             made: job.reduce_makes_bytes.is_some(),
+            shuffled: job.yields.shuffle().is_some(),
             codec: job
                 .compress
                 .map(|compress| compress.codec.name().to_owned()),
@@ -201,7 +205,10 @@ impl Manifest {
         }
         let lines = self.line_order.as_ref();
         let order = order_of(self.format, &self.keys, lines, self.columns.as_ref())?;
-        Ok(order.with_unique(self.unique))
+        Ok(match self.shuffled {
+            true => order.by_place(),
+            false => order.with_unique(self.unique),
+        })
     }
 
     /// Bytes of the file that holds `part`.

@@ -30,13 +30,12 @@ pub enum Made {
     Top(u64),
 }
 
+/// Options of `sort` about several files, of which only `shuffle` makes any.
+pub const OF_PARTS: [&str; 4] = ["parts", "part_count", "part_name", "overwrite"];
+
 /// Options of `sort` that mean nothing to any of the four.
-pub const OF_SORT: [&str; 12] = [
-    "parts",
+pub const OF_SORT: [&str; 8] = [
     "part_size",
-    "part_count",
-    "part_name",
-    "overwrite",
     "boundaries",
     "on",
     "until",
@@ -181,11 +180,13 @@ pub fn look(sort: &Sort) -> Result<()> {
         let cause = format!("{option} is an option of sort, and means nothing to {name}");
         Err(refused(cause))
     };
+    let is_shuffled = matches!(sort.made, Made::Shuffled(_));
     for (given, option) in [
         (gnu.checks().is_some(), "--check"),
         (gnu.merge, "--merge"),
         (gnu.debug, "--debug"),
-        (sort.parts.is_some(), "--parts"),
+        (sort.parts.is_some() && !is_shuffled, "--parts"),
+        (sort.part_size.is_some(), "--part-size"),
         (sort.boundaries != Boundaries::Sample, "--boundaries"),
         (sort.on.is_some(), "--on"),
         (sort.until.is_some(), "--until"),
@@ -202,6 +203,14 @@ pub fn look(sort: &Sort) -> Result<()> {
                 let cause = "shuffle takes lines, fixed and kv records, not columns";
                 let hint = "If every record is one line, shuffle lines: --header 1 keeps the first where it is.";
                 return Err(refused(cause).hint(hint));
+            }
+            if sort.parts.is_some() && sort.part_count.is_none() {
+                let cause = "shuffle has as many records in each of its parts, or one more";
+                return Err(refused(cause).hint("Say how many parts with --part-count."));
+            }
+            if sort.parts.is_some() && sort.header > 0 {
+                let cause = "in which of several parts header lines should stay is not settled yet";
+                return Err(refused(cause));
             }
             return without_order(sort, "shuffle puts records in no order");
         }

@@ -314,6 +314,62 @@ fn what_sort_takes_they_take() {
     agree(&scratch, "sort have", "sort in");
 }
 
+/// Files of as many records each, or one more, which are one after the other what goes to one file; their manifest tells of them.
+#[test]
+fn shuffle_to_files_of_equal_counts() {
+    let scratch = data("made-shuffle-parts");
+    let parts = scratch.path("parts");
+    std::fs::write(scratch.path("fixed"), b"abcdefghijklmnopqrstuvwxyz").unwrap();
+    let check = || {
+        let checked = run(command("check", &scratch, "--parts {}parts"));
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+        (checked.status.code(), said)
+    };
+    for (flags, input, end) in [
+        ("", "much", Some(b'\n')),
+        ("--memory 32MiB --io posix", "much", Some(b'\n')),
+        ("-z", "nul", Some(0)),
+        ("--format fixed:1", "fixed", None),
+    ] {
+        let whole = format!("-q --seed 7 {flags} {{}}{input}");
+        let whole = run_well(command("shuffle", &scratch, &whole)).stdout;
+        let line = format!(
+            "-q --seed 7 {flags} --parts {{}}parts --part-count 7 --part-name {{:02}}.txt --overwrite {{}}{input}"
+        );
+        run_well(command("shuffle", &scratch, &line));
+        let files: Vec<Vec<u8>> = (0..7)
+            .map(|number| std::fs::read(parts.join(format!("{number:02}.txt"))).unwrap())
+            .collect();
+        assert!(files.concat() == whole, "{flags}");
+        let count = |file: &Vec<u8>| match end {
+            None => file.len(),
+            Some(end) => file.iter().filter(|&&byte| byte == end).count(),
+        };
+        let counts: Vec<usize> = files.iter().map(count).collect();
+        let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+        assert!(most - least <= 1, "{flags}: {counts:?}");
+        let (status, said) = check();
+        assert_eq!(status, Some(0), "{flags}: {said}");
+        assert!(
+            said.contains("shuffled, and as the manifest says"),
+            "{said}"
+        );
+        assert!(!said.contains("duplicate"), "{said}");
+    }
+    // A byte that is another one is found, and order is not looked for.
+    let path = parts.join("03.txt");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[0] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let (status, said) = check();
+    let is_told = said.contains("03.txt") && !said.contains("order");
+    assert!(status == Some(1) && is_told, "{said}");
+    // Nothing is cut at its keys.
+    let line = "--boundaries {}parts/manifest.json --parts {}other {}much";
+    let failed = sort(words(&scratch, line)).output().unwrap();
+    assert_eq!(failed.status.code(), Some(2), "{}", stderr(&failed));
+}
+
 /// Plans say what comes out, reports what came.
 #[test]
 fn plans_and_reports_tell() {
@@ -392,6 +448,21 @@ fn what_means_nothing_is_refused() {
         (
             "shuffle",
             "--parts {}parts {}few",
+            "as many records in each of its parts",
+        ),
+        (
+            "shuffle",
+            "--parts {}parts --part-size 1MB {}few",
+            "--part-size is an option of sort",
+        ),
+        (
+            "shuffle",
+            "--parts {}parts --part-count 3 --header 1 {}few",
+            "not settled yet",
+        ),
+        (
+            "uniq",
+            "--parts {}parts --part-count 3 {}few",
             "--parts is an option of sort",
         ),
         (

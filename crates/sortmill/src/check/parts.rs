@@ -33,6 +33,8 @@ pub struct CheckedParts {
     pub fingerprint: Fingerprint,
     /// The sum modulo 2^128 of the CRC-32 of each record.
     pub checksum: u128,
+    /// Whether they lie in an order that was drawn, so that none of them is out of order.
+    pub shuffled: bool,
     /// Records with the same key as the one before.
     pub duplicates: u64,
     /// Records with a lesser key than the one before.
@@ -66,7 +68,10 @@ pub fn check_parts(
         threads,
         ..Check::new(Vec::new(), manifest.format)
     };
-    let plan = plan(&check, os)?;
+    let mut plan = plan(&check, os)?;
+    if manifest.shuffled {
+        plan.order = manifest.order()?;
+    }
     let pool = Pool::new(plan.chunk_count, plan.chunk_buffer_bytes())
         .map_err(|error| Error::new(ErrorKind::Memory, "mapping buffers", error.to_string()))?;
     stop.on_stop({
@@ -130,7 +135,9 @@ pub fn check_parts(
         part_count: manifest.parts.len() as u64,
         fingerprint: row.fingerprint,
         checksum: row.checksum,
-        duplicates: row.duplicates,
+        shuffled: manifest.shuffled,
+        // To an order that knows no keys all records are the same.
+        duplicates: if manifest.shuffled { 0 } else { row.duplicates },
         unordered: row.unordered,
         faults,
     })
