@@ -37,7 +37,7 @@ pub fn small() -> Settings {
     }
 }
 
-fn host() -> Host {
+pub fn host() -> Host {
     Host::new(RingKind::Posix, false).unwrap()
 }
 
