@@ -649,12 +649,12 @@ impl Sorting {
         if longs + from_nodes > 0 {
             budget.hold("long records", longs + from_nodes)?;
         }
-        let record_bytes = match (job.format, inputs.mapped) {
-            _ if job.pair_bytes.is_some() => f64::from(job.pair_bytes.unwrap_or(1)),
-            (Format::Fixed(bytes), _) if bytes as usize > record_bytes_longest => return None,
-            (_, Some(mapped)) => mapped.record_bytes_mean.max(1.0),
-            (Format::Fixed(bytes), None) => f64::from(bytes),
-            (Format::Lines | Format::Quoted(_) | Format::Kv, None) => {
+        let record_bytes = match (job.format, job.pair_bytes, inputs.mapped) {
+            (Format::Fixed(bytes), ..) if bytes as usize > record_bytes_longest => return None,
+            (_, Some(bytes), _) => f64::from(bytes),
+            (.., Some(mapped)) => mapped.record_bytes_mean.max(1.0),
+            (Format::Fixed(bytes), None, None) => f64::from(bytes),
+            (Format::Lines | Format::Quoted(_) | Format::Kv, None, None) => {
                 inputs.record_bytes_mean.unwrap_or(32.0).max(1.0)
             }
         };

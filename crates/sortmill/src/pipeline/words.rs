@@ -151,13 +151,9 @@ impl Words {
         if self.aside > 0 {
             return self.pass(mixed, record, pairs);
         }
-        let aggregates = &self.narrow.aggregates;
         self.records += 1;
-        let place = self.find(mixed);
-        let is_new = match place == self.places {
-            true => !std::mem::replace(&mut self.has_nobody, true),
-            false => self.rows[place * self.stride] == NOBODY,
-        };
+        let (place, is_new) = self.enter(mixed);
+        let aggregates = &self.narrow.aggregates;
         let row = &mut self.rows[place * self.stride..][..self.stride];
         let (key, words) = row.split_at_mut(1);
         key[0] = mixed;
@@ -215,6 +211,17 @@ impl Words {
         }
     }
 
+    /// The place of a group that is there from now on, and whether it was not before.
+    #[inline]
+    fn enter(&mut self, mixed: u64) -> (usize, bool) {
+        let place = self.find(mixed);
+        let is_new = match place == self.places {
+            true => !std::mem::replace(&mut self.has_nobody, true),
+            false => self.rows[place * self.stride] == NOBODY,
+        };
+        (place, is_new)
+    }
+
     /// The place of a group, or the one where it belongs.
     #[inline]
     fn find(&self, mixed: u64) -> usize {
@@ -238,11 +245,7 @@ impl Words {
         let Some((mixed, new)) = self.narrow.halves(record) else {
             return false;
         };
-        let place = self.find(mixed);
-        let is_new = match place == self.places {
-            true => !std::mem::replace(&mut self.has_nobody, true),
-            false => self.rows[place * self.stride] == NOBODY,
-        };
+        let (place, is_new) = self.enter(mixed);
         let row = &mut self.rows[place * self.stride..][..self.stride];
         let (key, words) = row.split_at_mut(1);
         let new = new.iter().map(|&word| u64::from_le_bytes(word));
