@@ -17,18 +17,33 @@ comma := ,
 LINKED_IN = $(and $(filter %-linux-gnu,$(shell rustc -vV)),$(filter /%,$(shell cc -print-file-name=libc.a)),\
 	-C target-feature=+crt-static -C relocation-model=static -C link-arg=-Wl$(comma)-T$(comma)crates/sortmill-cli/first.ld)
 
+# What `make train` recorded of jobs, once it has: release builds are optimised by it.
+TRAINED = $(if $(shell ls target/jobs.profdata 2>/dev/null),\
+	RUSTFLAGS="$$RUSTFLAGS -Cprofile-use=$(CURDIR)/target/jobs.profdata")
+# The Python package in .venv, of this profile.
+DEVELOP = VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q
+
 # Where `make install` puts things; DESTDIR goes in front, for packages.
 PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .DEFAULT_GOAL := help
-.PHONY: help build install uninstall demo test test-python test-free-threaded check bench bench-shapes bench-pipelines bench-programs bench-functions bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
+.PHONY: help build train wheel install uninstall demo test test-python test-free-threaded check bench bench-shapes bench-pipelines bench-programs bench-functions bench-foreseen bench-compress-temp bench-generators bench-kernels side-by-side profile soak clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 build: ## build the command, target/release/sortmill
-	$(CARGO) rustc --release -p sortmill-cli --bin sortmill -- $(LINKED_IN)
+	$(TRAINED) $(CARGO) rustc --release -p sortmill-cli --bin sortmill -- $(LINKED_IN)
+
+train: .venv/built ## record what jobs do, by which every later release build is optimised (ten minutes, 1 GB of disk)
+	bench/train.sh
+
+target/jobs.profdata:
+	$(MAKE) --no-print-directory train
+
+wheel: .venv/built ## a wheel of the Python package, in target/wheels
+	$(TRAINED) .venv/bin/maturin build --release
 
 install: build ## install command, man pages and completions (PREFIX=/usr/local DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
@@ -59,7 +74,7 @@ test: .venv/built ## run every test, Python's too, then those under the seeded s
 	$(CARGO) test -p sortmill --features shuttle --test it
 
 test-python: .venv/built ## the tests of the Python package alone, and its types
-	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --profile dev --features tamper
+	$(DEVELOP) --profile dev --features tamper
 	.venv/bin/python -m pytest -q
 	.venv/bin/mypy
 
@@ -93,7 +108,7 @@ check: ## formatting, lints, house rules
 	python3 bench/programs.py --check
 	python3 bench/functions.py --check
 
-bench: ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
+bench: target/jobs.profdata ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
 	bench/run.sh --readme
 
@@ -108,14 +123,14 @@ bench-pipelines: build ## time a day's pipelines with GNU's programs and with th
 	python3 bench/pipelines.py
 	python3 bench/pipelines.py --write
 
-bench-programs: build .venv/built ## time programs on pipelines with four others and this one (40 GB of disk, two hours)
-	$(CARGO) build --release -p sortmill --example pagerank
-	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
+bench-programs: target/jobs.profdata build .venv/built ## time programs on pipelines with four others and this one (40 GB of disk, two hours)
+	$(TRAINED) $(CARGO) build --release -p sortmill --example pagerank
+	$(TRAINED) $(DEVELOP) --release
 	python3 bench/programs.py
 	python3 bench/programs.py --write
 
-bench-functions: .venv/built ## how fast batches pass through Python functions, and what processes that die cost (some minutes, 2 GB of disk)
-	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH maturin develop -q --release
+bench-functions: target/jobs.profdata .venv/built ## how fast batches pass through Python functions, and what processes that die cost (some minutes, 2 GB of disk)
+	$(TRAINED) $(DEVELOP) --release
 	.venv/bin/python bench/functions.py
 	python3 bench/functions.py --write
 
