@@ -11,7 +11,11 @@ counting=$PWD/target/counting folder=$PWD/large/train made=target/jobs.profdata
 tool=${LLVM_PROFDATA:-}
 if [ -z "$tool" ]; then
 	tool=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata
-	[ -x "$tool" ] || rustup component add llvm-tools
+	[ -x "$tool" ] || rustup component add llvm-tools || true
+fi
+if ! command -v "$tool" >/dev/null; then
+	echo "train: $tool is missing; name LLVM's llvm-profdata, of a version as new as rustc's, with LLVM_PROFDATA" >&2
+	exit 2
 fi
 
 # What was trained before is no part of what counts.
