@@ -96,8 +96,10 @@ done <<-'PROGRAMS'
 	distinct 50000000 edges
 	shuffle 60000000 ascii
 PROGRAMS
-mkdir ranks
+mkdir ranks ranks-python
+echo "train: pagerank" >&2
 "$pagerank" graph out ranks 3 >/dev/null
+PYTHONPATH=$counting/python "$OLDPWD/.venv/bin/python" "$OLDPWD/examples/pagerank.py" graph out ranks-python 3 >/dev/null
 
 cd "$OLDPWD"
 "$tool" merge -o "$made" "$counting"/counts/*.profraw
