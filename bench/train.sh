@@ -69,7 +69,14 @@ done <<-'JOBS'
 	sort -q --memory 64MiB -t, -k3,3nr -k1,1f -o out rows.csv
 	sort -q --memory 64MiB -u -o out edges
 	sort -q --format csv --by note,-count:num --memory 64MiB -o out rows.csv
+	sort -q --format jsonl --by id:num --memory 64MiB -o out rows.jsonl
 	sort -q --memory 64MiB --compress-temp lz4 -o out text
+	sort -q --memory 128MiB -V -o out.gz clicks
+	sort -q --memory 128MiB -h -o out.lz4 numbers
+	sort -q --memory 128MiB -d -f -i -s -k1 -o out text out.gz
+	sort -q --format fixed:100 --key 0:8:signed:le --key 8:2:r --memory 64MiB --parts parts --part-count 4 records
+	check --parts parts
+	sort -q --memory 128MiB --on local:2 -o out ascii
 	uniq -c -q --memory 256MiB -o out edges
 	uniq -c -q --memory 64MiB -o out edges
 	uniq -c -q --memory 64MiB -o out text
@@ -96,6 +103,8 @@ done <<-'PROGRAMS'
 	distinct 50000000 edges
 	shuffle 60000000 ascii
 PROGRAMS
+echo "train: functions" >&2
+PYTHONPATH=$counting/python "$OLDPWD/.venv/bin/python" "$OLDPWD/bench/train_functions.py" text rows.csv out
 mkdir ranks ranks-python
 echo "train: pagerank" >&2
 "$pagerank" graph out ranks 3 >/dev/null
