@@ -8,7 +8,6 @@ lent, they are not: there a job cannot have both in full, which the floor of flo
 Raw results are appended to bench/runs/<date>-<commit>-disk-beside-work.csv.
 """
 
-import csv
 import datetime
 import json
 import os
@@ -17,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from results import RUNS, append_rows
 from shell import ROOT, SORTMILL, command
 
 ROUNDS = 3
@@ -34,13 +34,8 @@ def main():
         for busy in sorted({0, 1, cores}):
             told = {"commit": commit, "round": turn, "busy": busy, "cores": cores}
             rows += [{**told, **row} for row in rates(folder, busy)]
-    path = ROOT / "bench" / "runs" / f"{datetime.date.today()}-{commit}-disk-beside-work.csv"
-    is_new = not path.exists()
-    with open(path, "a", newline="") as file:
-        lines = csv.DictWriter(file, rows[0], lineterminator="\n")
-        if is_new:
-            lines.writeheader()
-        lines.writerows(rows)
+    path = RUNS / f"{datetime.date.today()}-{commit}-disk-beside-work.csv"
+    append_rows(path, rows)
     print(f"MB/s, median of {ROUNDS} rounds (least - most)")
     for busy in sorted({0, 1, cores}):
         for way in WAYS.values():

@@ -37,12 +37,17 @@ ROUNDS_MIN = 3
 
 def append(path, row):
     path.parent.mkdir(parents=True, exist_ok=True)
+    append_rows(path, [row], COLUMNS)
+
+
+def append_rows(path, rows, columns=None):
+    """Appends rows, with a heading where the file is new; of the columns that the first one has if none are named."""
     is_new = not path.exists()
     with open(path, "a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns or rows[0], lineterminator="\n")
         if is_new:
             writer.writeheader()
-        writer.writerow(row)
+        writer.writerows(rows)
 
 
 def append_report(path, report):

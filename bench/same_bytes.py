@@ -1,6 +1,6 @@
 """How long fio takes to move the bytes that a sort of 10 GB moves, beside that sort and beside F: what no sort can do sooner here.
 
-    python3 bench/same_bytes.py [DIR] [--rounds 3] [--memory 1GB ...]       default large/same-bytes, which git ignores
+    python3 bench/same_bytes.py [DIR] [--rounds 3] [--memory GB ...]       default large/same-bytes, which git ignores
 
 F is made of rates of a second or two. Fio moves what a job moves, phase by phase, and does nothing else with it:
 
@@ -16,17 +16,17 @@ the page cache and huge pages.
 """
 
 import argparse
-import csv
 import json
 import os
-import statistics
 from pathlib import Path
 
 from disk import OwnDiskBench, reserve_huge_pages
 from floor import Budget, floor
 from machine import machine_facts
 from measure import drop_caches, warm_memory
+from results import RUNS, append_rows
 from shell import GIB, ROOT, SORTMILL, command, fail, say
+from table import spread
 
 DATA_BYTES, RECORD_BYTES = 10 * 10**9, 100
 HUGE_PAGES = 128
@@ -45,7 +45,7 @@ def main():
     command(["make", "--no-print-directory", "build"])
     asked.folder.mkdir(parents=True, exist_ok=True)
     facts = machine_facts(asked)
-    out = ROOT / "bench" / "runs" / f"{facts['date']}-{facts['commit']}-same-bytes.csv"
+    out = RUNS / f"{facts['date']}-{facts['commit']}-same-bytes.csv"
     rows = []
     try:
         command([SORTMILL, "gen", "records", DATA_BYTES // RECORD_BYTES, asked.folder / "in.bin"])
@@ -53,7 +53,7 @@ def main():
             for memory in asked.memory:
                 new = one_round(asked.folder, memory * 10**9, facts)
                 rows += [{**facts, "round": number, **row} for row in new]
-                keep(out, rows[-len(new):])
+                append_rows(out, rows[-len(new):])
     finally:
         reserve_huge_pages(0)
         for name in ("in.bin", "out.bin", "fio.bin", "report.json"):
@@ -118,15 +118,6 @@ def fio_s(*jobs):
     return max(job[way]["runtime"] for job in told for way in ("read", "write")) / 1000
 
 
-def keep(path, rows):
-    is_new = not path.exists()
-    with open(path, "a", newline="") as file:
-        lines = csv.DictWriter(file, rows[0], lineterminator="\n")
-        if is_new:
-            lines.writeheader()
-        lines.writerows(rows)
-
-
 def show(rows):
     print("seconds over F, medians (least - most); F of memory over F")
     for memory in sorted({row["memory_bytes"] for row in rows}):
@@ -135,7 +126,7 @@ def show(rows):
                 for who in ("sortmill", *FIO_WAYS)}
         over["F of memory"] = [row["floor_memory_s"] / row["floor_s"] for row in of if row["who"] == "sortmill"]
         for who, ratios in over.items():
-            print(f"{memory / 1e9:.0f} GB  {who:<26} {statistics.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})")
+            print(f"{memory / 1e9:.0f} GB  {who:<26} {spread(ratios, 2)}")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ cd "$folder"
 while read -r words; do
 	echo "train: sortmill $words" >&2
 	# shellcheck disable=SC2086
-	"$sortmill" $words >/dev/null
+	"$sortmill" $words </dev/null >/dev/null
 done <<-'JOBS'
 	sort -q --format fixed:100 --key 0:10 --memory 32MiB -o out records
 	sort -q --format fixed:100 --key 0:10 --memory 512MiB -o out records
@@ -91,7 +91,7 @@ JOBS
 while read -r name memory input; do
 	echo "train: $name" >&2
 	PYTHONPATH=$counting/python "$OLDPWD/.venv/bin/python" "$OLDPWD/bench/our_programs.py" "$name" --memory "$memory" --threads 2 \
-		--temp . -o out "$input"
+		--temp . -o out "$input" </dev/null
 done <<-'PROGRAMS'
 	word-count 500000000 text
 	5-grams 100000000 text
