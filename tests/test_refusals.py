@@ -104,6 +104,8 @@ class Stream:
         (lambda: table().group_by("a").sessions("a", -1), "gap is -1"),
         (lambda: table().group_by("b").agg(n="count"), "n='count' is no aggregate"),
         (lambda: table().observe(n=3), "n=3 is no aggregate"),
+        (lambda: table().agg(n=3), "n=3 is no aggregate"),
+        (lambda: table().agg(), "no aggregate is named"),
         (lambda: table().group_by("b").agg(n=sm.sum(COLUMN)), "n: an aggregate is of a column's name"),
         (lambda: table().with_columns(c=[1]), "[1] is neither an expression nor"),
         (lambda: table().filter(True), "filter takes a function, not True"),

@@ -447,6 +447,14 @@ class Table:
         """
         return Groups(self, names_of("group_by", columns), is_sorted(order))
 
+    def agg(self, **aggregates: Aggregate) -> Table:
+        """One record: what the aggregates make of all records, each under its name here.
+
+        They are those of `Groups.agg`. Of a table that turns out to have no records there is none either. `observe` tells some of
+        them in the report, of records that pass by.
+        """
+        return self._next(self._table.aggregate_all(aggregates_of(aggregates)))
+
     @property
     def schema(self) -> dict[str, str]:
         """Names and types of its columns; another name of `columns`."""

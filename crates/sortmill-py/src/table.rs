@@ -327,6 +327,12 @@ impl Table {
         self.next(py, made).map(Self::brought)
     }
 
+    /// One record of what is computed of all.
+    fn aggregate_all(&self, py: Python<'_>, aggregates: Vec<AggregateAsked>) -> PyResult<Self> {
+        let made = self.table.agg(&asked_aggregates(aggregates)?);
+        self.next(py, made).map(Self::brought)
+    }
+
     /// What a function makes of each group, whose records come in the order of `order`; the same columns if none are said. It
     /// is a `reduce` or an `apply`; whether it is pure, and for how many seconds it may work on a batch.
     fn apply(

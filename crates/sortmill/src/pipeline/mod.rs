@@ -317,6 +317,22 @@ impl Table {
         })
     }
 
+    /// One record: what `aggregates` make of all records. Of a table that turns out to have none there is none either.
+    ///
+    /// # Errors
+    /// As [`Groups::agg`], and [`ErrorKind::Usage`] without an aggregate.
+    pub fn agg(&self, aggregates: &[Aggregate]) -> Result<Self> {
+        if aggregates.is_empty() {
+            return Err(wrong("no aggregate is named".to_owned()));
+        }
+        let all = Groups {
+            by: Vec::new(),
+            table: self.clone(),
+            is_sorted: false,
+        };
+        all.agg(aggregates)
+    }
+
     /// Each different record once, in no order that means anything.
     ///
     /// # Errors
@@ -511,6 +527,9 @@ impl Groups {
     }
 
     fn name(&self) -> String {
+        if self.by.is_empty() {
+            return "aggregate".to_owned();
+        }
         let names: Vec<String> = self
             .columns()
             .into_iter()

@@ -262,7 +262,7 @@ impl Shuffle {
 
     /// The column whose bytes are the key of its feed's table as they are.
     fn is_value(&self) -> Option<usize> {
-        key::is_value(&self.key).filter(|_| !self.is_sorted)
+        key::is_value(&self.key).filter(|_| !self.is_sorted && !self.orders_within())
     }
 
     /// Whether a group is told by the bytes of one column alone, so that its feed in a mapper takes those where a record has no

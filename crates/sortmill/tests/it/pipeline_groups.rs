@@ -10,8 +10,8 @@ use sortmill::io::codec::Codec;
 use sortmill::job::Compress;
 use sortmill::pipeline::{
     Column, Csv, Form, GroupFn, Moment, Settings, Table, Type, Value, approx_count_distinct, count,
-    count_distinct, extract, fields, hash, matches, min, parse, read_csv, read_text, split, sum,
-    timestamp, words,
+    count_distinct, extract, fields, first, hash, matches, min, parse, read_csv, read_text, split,
+    sum, timestamp, words,
 };
 use sortmill::queue::Stop;
 
@@ -388,6 +388,32 @@ fn different_values_are_counted() {
         let (pages, times) = different(&clicks.groups()[values[0]]);
         assert_eq!(values[1..], [pages, times].map(|count| count.to_string()));
     }
+}
+
+/// One record is made of all: by what is added up while records are read, by what takes values in order, by both at once, and by what
+/// follows the input.
+#[test]
+fn all_records_are_one_group() {
+    let clicks = Clicks::new("all_records_are_one_group", 40_000);
+    let all: Vec<(i64, &str)> = clicks.groups().into_values().flatten().collect();
+    let (pages, times) = different(&all);
+    let sum_of_all: i64 = all.iter().map(|(time, _)| time).sum();
+    let of = [
+        (count().named("n"), all.len().to_string()),
+        (sum("time").named("sum"), sum_of_all.to_string()),
+        (count_distinct("page").named("pages"), pages.to_string()),
+        (count_distinct("time").named("times"), times.to_string()),
+        (first("user"), clicks.clicks[0].0.clone()),
+    ];
+    let table = clicks.table();
+    for parts in [0..1, 0..2, 2..3, 0..3, 0..4, 4..5, 0..5] {
+        let (asked, wanted): (Vec<_>, Vec<_>) = of[parts].iter().cloned().unzip();
+        let found = clicks.written(&table.agg(&asked).unwrap(), BARE);
+        assert_eq!(found, format!("{}\n", wanted.join(",")));
+    }
+    let none = table.keep(&matches("page", "no page")).unwrap();
+    assert_eq!(clicks.written(&none.agg(&[count()]).unwrap(), BARE), "");
+    assert_eq!(table.agg(&[]).err().unwrap().kind, ErrorKind::Usage);
 }
 
 /// All records come out, in an order that seed and epoch decide and nothing else, before and behind other verbs.
