@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use clap::{Args, ValueEnum};
 use sortmill::columns::Columns;
 use sortmill::error::{Error, ErrorKind, Result};
-use sortmill::io::{Host, RingKind};
+use sortmill::io::{Host, RingKind, caller, signals};
 use sortmill::job::Input;
 use sortmill::line_keys::LineOrder;
 use sortmill::order::{Format, KeyPart, Number};
@@ -188,6 +188,15 @@ pub fn called(name: &'static str) {
     NAME.get_or_init(|| name);
 }
 
+/// What a command that failed ends with. A process whose reader has gone away ends in silence, by the signal that it would
+/// have had; what it had made is gone by now.
+pub fn ended(error: &Error) -> ExitCode {
+    if error.kind == ErrorKind::Reader && !caller::ignores_pipe() {
+        signals::end_by(signals::PIPE);
+    }
+    tell(error)
+}
+
 /// Says what went wrong on stderr.
 pub fn tell(error: &Error) -> ExitCode {
     note(&error.to_string());
@@ -222,20 +231,17 @@ pub fn end_with(told: &clap::Error) -> ! {
         told.exit();
     }
     let printed = print(&told.render().to_string());
-    std::process::exit(match printed {
-        Ok(()) => 0,
-        Err(error) => {
-            tell(&error);
-            2
-        }
-    });
+    if let Err(error) = &printed {
+        ended(error);
+    }
+    std::process::exit(if printed.is_ok() { 0 } else { 2 });
 }
 
 /// What a command was asked for, on stdout.
 pub fn print(text: &str) -> Result<()> {
     stdout()
         .and_then(|mut stdout| stdout.write_all(text.as_bytes()))
-        .map_err(|error| Error::io("writing to standard output", Path::new("-"), &error))
+        .map_err(|error| Error::writing("writing to standard output", Path::new("-"), &error))
 }
 
 /// Standard output, without a buffer. The standard library's takes all that is written to a closed one and says nothing.

@@ -105,6 +105,10 @@ pub struct Output {
     /// Say how much was written and how fast, even if standard error is not a terminal
     #[arg(long, short)]
     pub verbose: bool,
+
+    /// Say nothing but the checksum, and no progress unless --progress asks for it
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub quiet: bool,
 }
 
 /// What the records follow from.
@@ -170,7 +174,9 @@ impl Output {
         let (out, threads) = (self.out()?, self.threads(os.machine().cores));
         let stop = stop_on_signals();
         let (data, amount) = make(self.amount(), threads, &stop)?;
-        let shown = self.progress.shown(false, &[], output_of(&out).as_ref());
+        let shown = self
+            .progress
+            .shown(self.quiet, &[], output_of(&out).as_ref());
         let job = Generate {
             data: &data,
             amount,
@@ -195,7 +201,7 @@ impl Output {
         if let Some(checksum) = report.checksum {
             words += &format!("{checksum:x}\n");
         }
-        if terminal || self.verbose {
+        if (terminal || self.verbose) && !self.quiet {
             let size = text::bytes(report.bytes);
             let time = text::seconds(report.wall_ns);
             let rate = text::rate(report.bytes, report.wall_ns);
@@ -377,5 +383,7 @@ mod tests {
         assert_eq!(output.words(&report, true), summary);
         assert_eq!(output.words(&report, false), "abc\n");
         assert_eq!(parse("1 out -v").unwrap().words(&report, false), summary);
+        assert_eq!(parse("1 out -q").unwrap().words(&report, true), "abc\n");
+        assert!(parse("1 out -q -v").is_err());
     }
 }

@@ -109,7 +109,7 @@ fn done(words: Vec<OsString>) -> Result<ExitCode> {
 
 /// What a command that failed ends with: nothing of it is left, whatever ended it.
 fn failed(error: &Error) -> ExitCode {
-    let code = common::tell(error);
+    let code = common::ended(error);
     signals::end_by_what_came();
     code
 }

@@ -35,7 +35,7 @@ use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::codec::{BlockCodec, CODECS, Codec};
-use sortmill::io::{Host, Os, caller, signals};
+use sortmill::io::{Host, Os};
 use sortmill::job::{
     Boundaries, Compress, CompressTemp, Disorder, Input, Job, Output, UNTIL_STAGES,
 };
@@ -363,7 +363,7 @@ impl Sort {
             return Err(error.hint(hint));
         }
         let signals = Signals::note();
-        let done = match (self.gnu.checks(), self.made) {
+        match (self.gnu.checks(), self.made) {
             (Some(how), _) => disorder::look(&job, how, &os, signals.watched()),
             (None, _) if self.gnu.debug => self.sort_annotated(job, &os, &signals),
             (
@@ -374,12 +374,7 @@ impl Sort {
                 },
             ) => self.rank(&job, first, &os, &signals),
             (None, _) => self.sort(job, &os, &signals),
-        };
-        done.inspect_err(|error| {
-            if error.kind == ErrorKind::Reader && !caller::ignores_pipe() {
-                end_as_the_reader_did();
-            }
-        })
+        }
     }
 
     /// Sorts, and underlines the keys in what comes out.
@@ -607,12 +602,6 @@ impl Sort {
         })?;
         Ok(seed)
     }
-}
-
-/// Ends the process as one whose reader has gone away ends: by the signal that it would have had, in silence. What
-/// the job had made is gone by now.
-fn end_as_the_reader_did() {
-    signals::end_by(signals::PIPE);
 }
 
 /// How the output is to be compressed.

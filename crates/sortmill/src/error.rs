@@ -106,6 +106,15 @@ impl Error {
         }
     }
 
+    /// A failed write while `doing` something with `path`: as [`Error::io`], and [`ErrorKind::Reader`] where nobody reads any more.
+    pub fn writing(doing: &str, path: &Path, error: &io::Error) -> Self {
+        let told = Self::io(doing, path, error);
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => told.kind(ErrorKind::Reader),
+            _ => told,
+        }
+    }
+
     /// The same error with the file it is about.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Self {

@@ -224,7 +224,7 @@ fn part_targets(os: &dyn Os, path: &Path, file_count: u64) -> Result<Vec<Target>
 }
 
 fn writing(path: &Path, error: &std::io::Error) -> Error {
-    Error::io("writing the output", path, error)
+    Error::writing("writing the output", path, error)
 }
 
 impl Generate<'_> {

@@ -8,6 +8,7 @@ mod installed;
 mod made;
 mod memory;
 mod merge;
+mod readers;
 mod sort;
 mod verdict;
 

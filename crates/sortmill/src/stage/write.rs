@@ -625,12 +625,6 @@ fn write_stream(
 /// The system's; [`ErrorKind::Reader`] if nobody reads any more.
 pub fn to_stream(os: &dyn Os, file: &File, bytes: &[u8], offset: u64, stop: &Stop) -> Result<u64> {
     let written = os.write_stream(file, bytes, &|| stop.is_stopped());
-    written.map_err(|error| {
-        let told = Error::io(DOING, &file.path, &error).offset(offset);
-        match error.kind() {
-            std::io::ErrorKind::BrokenPipe => told.kind(ErrorKind::Reader),
-            _ => told,
-        }
-    })?;
+    written.map_err(|error| Error::writing(DOING, &file.path, &error).offset(offset))?;
     Ok(bytes.len() as u64)
 }

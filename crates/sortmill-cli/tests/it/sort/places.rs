@@ -9,9 +9,7 @@ use super::{
     sorted, spawn_on_pipe, stderr, text, until, words,
 };
 use crate::Scratch;
-
-/// What ends a process that writes to a pipe nobody reads.
-const SIGPIPE: i32 = 13;
+use crate::readers::SIGPIPE;
 
 #[test]
 fn the_output_may_be_an_input() {
