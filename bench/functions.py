@@ -11,6 +11,7 @@ worked for a function from when it was asked until it had answered; what it work
 
 import argparse
 import csv
+import datetime
 import hashlib
 import os
 import signal
@@ -31,7 +32,7 @@ BYTES, BATCHES, LINE_BYTES = 10**9, 10_000, 100
 NONE, HERE, ONE, TWO = "no function", "empty, this process", "empty, 1 process", "empty, 2 processes"
 WHOLE, KILLED = "empty, undisturbed", "empty, killed at each hundredth"
 PROCESSES = {NONE: 0, HERE: 0, ONE: 1, TWO: 2, WHOLE: 2, KILLED: 2}
-COLUMNS = ["case", "date", "commit", "round", "bytes", "batches", "processes", "wall_s", "busy_s", "died", "load_1min",
+COLUMNS = ["case", "date", "started", "commit", "round", "bytes", "batches", "processes", "wall_s", "busy_s", "died", "load_1min",
            "cpu", "clock_hz", "cores", "memory_total_bytes", "kernel", "file_system"]
 GB_S_ASKED, KILLED_ASKED = 1, 1.3
 
@@ -68,7 +69,8 @@ def run_all(flags):
     large.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=large) as name:
         flags.cores, flags.folder = os.cpu_count() or 1, Path(name)
-        facts = machine_facts(flags)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        facts = machine_facts(flags) | {"started": now.strftime("%Y-%m-%dT%H:%M:%S")}
         text = flags.folder / "text"
         write_text(text, flags.bytes)
         with open(text, "rb") as file:

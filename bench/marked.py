@@ -2,7 +2,7 @@
 
 import csv
 
-from results import RUNS
+from results import RUNS, last_start
 from shell import ROOT, fail, say
 
 
@@ -28,9 +28,14 @@ def replaced(path, begin, end, block):
 
 
 def of_newest(kind, table):
-    """What `table` makes of the rows of the newest file of `kind` of a commit that can be looked up, and of its path."""
-    found = [path for path in sorted(RUNS.glob(f"*-{kind}.csv")) if "dirty" not in path.name]
+    """What `table` makes of the rows of the file of `kind` that began last, of a commit that can be looked up, and of its path."""
+    found = []
+    for path in sorted(RUNS.glob(f"*-{kind}.csv")):
+        with open(path, newline="") as file:
+            rows = list(csv.DictReader(file))
+        if rows and "dirty" not in path.name:
+            found.append((last_start(rows), path, rows))
     if not found:
         return "Not measured yet."
-    with open(found[-1], newline="") as file:
-        return table(list(csv.DictReader(file)), found[-1])
+    _, path, rows = max(found, key=lambda one: one[0])
+    return table(rows, path)

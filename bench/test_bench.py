@@ -13,6 +13,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 from unittest import mock
 
+import marked
 import pagerank
 import pipeline_table
 import programs_table
@@ -311,6 +312,18 @@ class Programs(unittest.TestCase):
                                   "record, of counts": counts["record"] - distinct["record"],
                                   "group, of counts": counts["out"] - distinct["out"]})
         self.assertEqual(sessions, cycles["sessions"])
+
+
+class OneTable(unittest.TestCase):
+    def test_of_one_day_the_file_that_began_last_is_shown(self):
+        # By their commits, which say nothing, the first would be shown.
+        with tempfile.TemporaryDirectory() as name:
+            for commit, started in (("fffffff", "2026-01-01T09:00:00"), ("aaaaaaa", "2026-01-01T10:00:00"), ("dirty", "2026-01-02T00:00:00")):
+                path = Path(name) / f"2026-01-01-{commit}-functions.csv"
+                path.write_text(f"case,date,started\nany,2026-01-01,{started}\n")
+            with mock.patch.object(marked, "RUNS", Path(name)):
+                self.assertEqual(marked.of_newest("functions", lambda rows, path: path.name), "2026-01-01-aaaaaaa-functions.csv")
+                self.assertEqual(marked.of_newest("generators", lambda rows, path: path.name), "Not measured yet.")
 
 
 class TheCases(unittest.TestCase):
