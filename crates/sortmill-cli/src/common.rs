@@ -231,10 +231,13 @@ pub fn end_with(told: &clap::Error) -> ! {
         told.exit();
     }
     let printed = print(&told.render().to_string());
-    if let Err(error) = &printed {
-        ended(error);
-    }
-    std::process::exit(if printed.is_ok() { 0 } else { 2 });
+    std::process::exit(match printed {
+        Ok(()) => 0,
+        Err(error) => {
+            ended(&error);
+            2
+        }
+    });
 }
 
 /// What a command was asked for, on stdout.
