@@ -11,7 +11,6 @@ worked for a function from when it was asked until it had answered; what it work
 
 import argparse
 import csv
-import datetime
 import hashlib
 import os
 import signal
@@ -69,8 +68,7 @@ def run_all(flags):
     large.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=large) as name:
         flags.cores, flags.folder = os.cpu_count() or 1, Path(name)
-        now = datetime.datetime.now(datetime.timezone.utc)
-        facts = machine_facts(flags) | {"started": now.strftime("%Y-%m-%dT%H:%M:%S")}
+        facts = machine_facts(flags)
         text = flags.folder / "text"
         write_text(text, flags.bytes)
         with open(text, "rb") as file:

@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "generators.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 KINDS = ["records", "zipf", "sorted", "pareto", "empty", "text", "numbers", "csv", "json", "clicks", "graph",
          "graph --format fixed", "graph --kind power-law", "graph --kind power-law --format fixed"]
-COLUMNS = ["kind", "date", "commit", "round", "bytes", "wall_s", "cpu_s", "load_1min", "cpu", "clock_hz", "cores",
+COLUMNS = ["kind", "date", "started", "commit", "round", "bytes", "wall_s", "cpu_s", "load_1min", "cpu", "clock_hz", "cores",
            "memory_total_bytes", "kernel"]
 MB_S_ASKED = 500
 

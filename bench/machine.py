@@ -12,7 +12,13 @@ from measure import available_bytes
 from shell import GIB, ROOT, gb
 
 
+def now():
+    """The time, as results tell it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def machine_facts(asked):
+    started = now()
     git = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     changed = subprocess.run(["git", "-C", ROOT, "status", "--porcelain", "--untracked-files=no"],
                              capture_output=True, text=True)
@@ -22,7 +28,8 @@ def machine_facts(asked):
     cpu = re.search(r"^model name\s*:\s*(.*)$", cpu_info, re.MULTILINE)
     clocks = [float(mhz) * 1e6 for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", cpu_info, re.MULTILINE)]
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "date": started[:10],
+        "started": started,
         "commit": (git.stdout.strip() or "none") + ("-dirty" if is_dirty else ""),
         "cpu": cpu.group(1) if cpu else platform.machine(),
         "clock_hz": round(max(clocks, default=CLOCK_HZ_ASSUMED)),

@@ -19,7 +19,6 @@ bytes. Both have 512 MiB at any scale. What is held against the floor is one rou
 
 import argparse
 import csv
-import datetime
 import hashlib
 import json
 import os
@@ -96,8 +95,7 @@ def main():
 class Runs:
     def __init__(self, asked):
         self.asked, self.rows = asked, []
-        now = datetime.datetime.now(datetime.timezone.utc)
-        self.facts = machine_facts(asked) | {"started": now.strftime("%Y-%m-%dT%H:%M:%S")}
+        self.facts = machine_facts(asked)
         is_whole = asked.scale == 1
         folder = RUNS if is_whole else REDUCED_RUNS
         folder.mkdir(parents=True, exist_ok=True)

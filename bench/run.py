@@ -1,6 +1,5 @@
 """One contestant once: its run, the disk's rates around it if it is ours, its output checked and deleted."""
 
-import datetime
 import json
 import os
 import shutil
@@ -9,6 +8,7 @@ import contestants
 from data import checked
 from disk import columns_of
 from floor import Budget, floor
+from machine import now
 from measure import drop_caches, measure, warm_memory
 from shell import GIB, fail, gb, say
 
@@ -31,7 +31,7 @@ class Run:
         before, before_memory = disk.rates_of_both() if takes_rates else (None, None)
         # Nobody needs much more than the data, whatever the limit.
         warm_bytes = warm_memory(min(self.memory_bytes, self.data.byte_count * 11 // 10) + GIB)
-        started = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        started = now()
         words = contestants.command_of(self.name, self.setting, self.case, self.memory_bytes, self.cores,
                                        self.data.path, self.output, self.temp)
         self.row = {"started": started, "caches_dropped": is_cold, "memory_warm_bytes": warm_bytes,

@@ -1,7 +1,6 @@
 """The runs of shapes.py: data generated, sorted, counted from outside, checked; a line each in bench/runs/."""
 
 import csv
-import datetime
 import json
 import os
 import re
@@ -13,7 +12,7 @@ import results
 from cases import memory_bytes_max
 from disk import open_disk
 from floor import Budget, floor
-from machine import machine_facts
+from machine import machine_facts, now
 from measure import CGROUP_SPARE_BYTES, drop_caches, measure, warm_memory
 from shell import GIB, SORTMILL, command, fail, gb, say
 
@@ -170,7 +169,7 @@ class ShapeRuns:
         return row
 
     def keep(self, row):
-        row["ended"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        row["ended"] = now()
         row = {name: row.get(name, self.facts.get(name)) for name in COLUMNS}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not self.path.exists()

@@ -381,7 +381,7 @@ impl Sort {
     fn sort_annotated(&self, mut job: Job, os: &Host, signals: &Signals) -> Result<ExitCode> {
         let keys = keys::line_order(&self.gnu, &self.shape.keys)?;
         say(&doubts::doubts(&keys, &self.old_keys));
-        let failed = |error| Error::io("annotating lines", Path::new("-"), &error);
+        let failed = |error| Error::writing("annotating lines", Path::new("-"), &error);
         let (lines, to) = io::pipe().map_err(failed)?;
         // By name, so that the engine opens an end of its own.
         job.output = Output::Path(format!("/proc/self/fd/{}", to.as_raw_fd()).into());
@@ -392,9 +392,6 @@ impl Sort {
             let annotated = annotated.join();
             let annotated = annotated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             match annotated {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    Err(failed(error).kind(ErrorKind::Reader))
-                }
                 Err(error) => Err(failed(error)),
                 Ok(()) => sorted,
             }

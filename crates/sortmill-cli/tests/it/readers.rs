@@ -45,6 +45,7 @@ fn every_command_ends_with_its_reader() {
         "sort --help".to_owned(),
         "--version".to_owned(),
         "completions bash".to_owned(),
+        "doctor".to_owned(),
         "gen records 100000 -".to_owned(),
         format!("report {report}"),
         format!("check {file}"),
