@@ -88,6 +88,12 @@ def test_what_is_no_expression(tmp_path: Path) -> None:
         table.filter(sm.col("i") + 1)
     with pytest.raises(sm.UsageError, match="needs records in order"):
         table.observe(x=sm.first("i"))
+    job = sm.Pipeline()
+    one, other = (job.from_iter([number], {"n": int}).observe(n=sm.sum("n")) for number in (1, 2))
+    one.write_csv("one")
+    one.sort("n").write_csv("sorted")
+    with pytest.raises(sm.UsageError, match="two things observed are called n"):
+        other.write_csv("other")
     (tmp_path / "in.csv").write_text("i\n5\n0\n")
     job = sm.Pipeline()
     job.read_csv(tmp_path / "in.csv", {"i": int}).with_columns(part=7 // sm.col("i")).write_csv(tmp_path / "out.csv")
@@ -95,6 +101,44 @@ def test_what_is_no_expression(tmp_path: Path) -> None:
         job.run(memory="128 MiB")
     assert (caught.value.file, caught.value.offset) == (str(tmp_path / "in.csv"), 4)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_floats_are_divided_as_pythons_are(draw: random.Random) -> None:
+    """1.0 // 0.1 was 10.0, since 1.0 / 0.1 is rounded up to that, and the rest was that of 9.0."""
+    values = [0.0, -0.0, 0.1, 1.0, 7.5, 1e300, 5e-324, math.inf]
+    pairs = [(one * sign, other) for one in values for other in values for sign in (1, -1) if other != 0]
+    pairs += [(draw.uniform(-9, 9), draw.choice([-1, 1]) * draw.uniform(0.01, 3)) for _ in range(2000)]
+    pairs += [(number / 10, other) for number in range(-50, 50) for other in (0.1, -0.1, 0.3)]
+    table = sm.Pipeline().from_iter(pairs, {"one": float, "other": float})
+    made = table.with_columns(whole=sm.col("one") // sm.col("other"), rest=sm.col("one") % sm.col("other"))
+    for record in made.collect(memory="64 MiB"):
+        wanted = divmod(record["one"], record["other"])
+        assert repr((record["whole"], record["rest"])) == repr(wanted), record
+
+
+def test_groups_know_one_zero_and_lists_no_missing_number() -> None:
+    """Of a list a missing number was a panic, and groups had the zero of their first record in some aggregates alone."""
+    rows = [(-0.0, None), (0.0, 2), (1.5, None), (0.0, 1)]
+    table = sm.Pipeline().from_iter(rows, {"f": float, "n": "u64?"})
+    lists = table.group_by("f").pack("n", name="list").with_columns(count=sm.list_length("list")).sort("f")
+    assert repr([(one["f"], one["count"]) for one in lists.collect(memory="64 MiB")]) == "[(0.0, 2), (1.5, 0)]"
+    numbers = table.with_columns(m=sm.col("f") * 2).group_by("f").agg(n=sm.count_distinct("n"), m=sm.count_distinct("m"))
+    assert repr(sorted(one["f"] for one in numbers.collect(memory="64 MiB"))) == "[0.0, 1.5]"
+
+
+def test_the_first_are_the_same_whoever_sees_them_first(tmp_path: Path) -> None:
+    """Of records that differ in the sign of a zero alone, that came out which a worker had seen first."""
+    names = []
+    for number, zero in enumerate(["0.0", "-0.0"] * 20):
+        names.append(tmp_path / f"{number:02}")
+        names[-1].write_text(f"{zero};x\n" * (1 + number % 3))
+    columns: dict[str, sm.ColumnType] = {"f": float, "s": str}
+    for paths in (names, names[::-1]):
+        table = sm.Pipeline().read_text(paths).flat_map(sm.fields("line", ";", columns))
+        for threads in (1, 2):
+            made = table.top(30, "f", descending=False).collect(memory="64 MiB", threads=threads)
+            assert repr([record["f"] for record in made]) == repr([-0.0] * 30)
+            assert {record["s"] for record in made} == {"x"}
 
 
 EDGE: dict[str, sm.ColumnType] = {"source": "u64", "target": "u64"}
@@ -147,6 +191,8 @@ def test_lists_and_files_side_by_side(draw: random.Random, tmp_path: Path) -> No
     wrong = written(sums, job, tmp_path / "wrong")
     with pytest.raises(sm.InputError, match="not in the order in which groups come"):
         sm.Pipeline().paste(wrong).collect(memory="128 MiB")
+    with pytest.raises(sm.UsageError, match=r"groups are of type u64 and of type u64\?"):
+        sm.Pipeline().paste(lists, (ends[0], {"source": "u64?"}))
     with pytest.raises(sm.UsageError, match="two columns are called n"):
         sm.Pipeline().paste(counts, counts)
     with pytest.raises(sm.UsageError, match="u64"):

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -228,6 +229,22 @@ def test_looking_at_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(sm.FunctionError) as raised:
         table.filter(lambda record: record["none"]).head()
     assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_names_need_not_be_text(tmp_path: Path) -> None:
+    """Files and folders whose names are no UTF-8 were left out, without a word."""
+    folder = os.fsencode(tmp_path)
+    os.mkdir(folder + b"/\xff")
+    names = [b"/a.txt", b"/caf\xe9.txt", b"/\xff/b.txt"]
+    for number, name in enumerate(names):
+        Path(os.fsdecode(folder + name)).write_text(f"{number}\n")
+    found = sm.Pipeline().read_text(tmp_path / "**" / "*.txt").sort("line").collect(memory="128 MiB")
+    assert [record["line"] for record in found] == ["0", "1", "2"]
+    one = Path(os.fsdecode(folder + names[1]))
+    assert sm.Pipeline().read_text(one).collect(memory="128 MiB") == [{"line": "1"}]
+    assert sm.Pipeline().read_text(one.parent / "caf?.txt").collect(memory="128 MiB") == [{"line": "1"}]
+    sm.sort(tmp_path / "*.txt", tmp_path / "out", reverse=True)
+    assert (tmp_path / "out").read_text() == "1\n0\n"
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -158,6 +158,23 @@ def test_counters_count_whole_numbers() -> None:
     assert isinstance(refused.value.__cause__, sm.UsageError)
     report = table().map(lambda record: count(record, 2), {"a": int, "b": str}).collect_arrow(memory="128 MiB").report
     assert report.counters == {"c": 4}
+    with pytest.raises(sm.UsageError, match=r"a counter has a name, and \('a', 1\) is none"):
+        sm.counter(("a", 1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_large_counts_stay_at_the_largest(processes: int) -> None:
+    """All counters of a batch were lost where one of them was too large."""
+
+    def count(record: Any) -> Any:
+        sm.counter("large").add(2**62)
+        sm.counter("small").add(-(2**62))
+        sm.counter("one").add()
+        return record
+
+    table = sm.Pipeline().from_iter(range(7), {"n": int}).map(count, {"n": int})
+    report = table.collect_arrow(memory="128 MiB", processes=processes).report
+    assert report.counters == {"large": 2**63 - 1, "small": -(2**63), "one": 7}
 
 
 def test_sort_into_parts(tmp_path: Path) -> None:

@@ -48,6 +48,12 @@ def test_what_sort_refuses(numbers: Path) -> None:
     out = numbers / "out"
     with pytest.raises(sm.InputError, match="no file matches"):
         sm.sort(numbers / "*.none", out)
+    # It read standard input, which in a job that nobody watches is empty: what was there before was gone.
+    out.write_text("old\n")
+    with pytest.raises(sm.UsageError, match="there is nothing to sort"):
+        sm.sort(sorted(numbers.glob("*.none")), out)
+    assert out.read_text() == "old\n"
+    out.unlink()
     with pytest.raises(sm.UsageError, match="nonsense"):
         sm.sort(numbers / "a.txt", out, nonsense=True)
     with pytest.raises(sm.UsageError, match="command line only"):

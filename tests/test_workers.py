@@ -391,6 +391,29 @@ def test_functions_of_groups_whose_process_dies_or_hangs(tmp_path: Path) -> None
     assert isinstance(error, sm.FunctionError) and "timeout of 0.2 s" in error.cause
 
 
+def test_a_dead_process_is_noticed_though_one_that_it_forked_lives(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """That one has the socket, too, so nothing said that the other end was closed: the job waited for ever."""
+    lines_of(tmp_path, 300)
+    forked = tmp_path_factory.mktemp("forked")
+
+    def leaves_one_behind(record: Record) -> Any:
+        child = os.fork()
+        if child == 0:
+            time.sleep(600)
+            os._exit(0)
+        (forked / str(child)).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        error = failed(tmp_path, lambda table: table.map(leaves_one_behind, columns={"line": str}), processes=1)
+        assert isinstance(error, sm.FunctionError) and "killed by signal 9" in error.cause
+    finally:
+        for child in forked.iterdir():
+            os.kill(int(child.name), signal.SIGKILL)
+
+
 def test_a_group_that_is_too_long_to_be_kept(tmp_path: Path) -> None:
     """A pure function, too, cannot be given a group again of which nobody has the beginning any more."""
     (tmp_path / "in.txt").write_text("".join(f"hot {number} {'x' * 90}\n" for number in range(20_000)))

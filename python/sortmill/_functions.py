@@ -19,6 +19,8 @@ class Counter:
     """A sum over all records of a run, by name."""
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise UsageError(f"a counter has a name, and {name!r} is none")
         self.name = name
 
     def add(self, count: int = 1) -> None:
@@ -43,7 +45,13 @@ def counter(name: str) -> Counter:
 def counted() -> bytes:
     """What this thread counted since this was last asked, as JSON; nothing if nothing."""
     counts = _here.__dict__.pop("counts", None)
-    return json.dumps(counts).encode() if counts else b""
+    if not counts:
+        return b""
+    return json.dumps({name: max(-_COUNT_MAX - 1, min(count, _COUNT_MAX)) for name, count in counts.items()}).encode()
+
+
+_COUNT_MAX = 2**63 - 1
+"""Counts stay there, and do not begin anew below."""
 
 
 def interrupt(threads: list[int], exception: type[BaseException]) -> None:

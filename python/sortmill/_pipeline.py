@@ -74,6 +74,7 @@ class Pipeline:
     def __init__(self) -> None:
         self._jobs: list[_sortmill.Job] = []
         self._outputs: set[str] = set()
+        self._observed: dict[str, int] = {}
 
     def read_text(
         self,
@@ -238,6 +239,9 @@ class Pipeline:
         name = os.path.abspath(path)
         if name in self._outputs:
             raise UsageError(f"two outputs have the name {os.fspath(path)}")
+        for what, number in job.observed():
+            if self._observed.setdefault(what, number) != number:
+                raise UsageError(f"two things observed are called {what}")
         self._outputs.add(name)
         self._jobs.append(job)
 

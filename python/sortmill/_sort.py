@@ -48,6 +48,8 @@ def sort(
         else:
             for one in value:
                 said += [option, one]
+    if not paths_of(inputs) and not options.get("files0_from"):
+        raise UsageError("there is nothing to sort: name the inputs, \"-\" for standard input")
     with of_sort():
         files = [os.fspath(path) for path in _sortmill.expand(paths_of(inputs))]
         return Report(*_sortmill.sort([*said, "--", *files], NODE_WORDS))

@@ -2,6 +2,7 @@
 //!
 //! What is particular to Linux stands here and in `uring.rs`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -393,6 +394,10 @@ impl Os for Host {
         Ok(rustix::fs::fdatasync(fd(file))?)
     }
 
+    fn user(&self) -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
     fn try_lock(&self, file: &File) -> io::Result<bool> {
         match rustix::fs::flock(fd(file), FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
@@ -426,9 +431,9 @@ impl Os for Host {
         fs::File::open(path)?.sync_all()
     }
 
-    fn list_dir(&self, path: &Path) -> io::Result<Vec<String>> {
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
         fs::read_dir(path)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .map(|entry| Ok(entry?.file_name()))
             .collect()
     }
 

@@ -3,6 +3,7 @@
 //! [`Os`] has the real machine ([`crate::host::Host`], with io_uring or with threads) and a
 //! deterministic one with faults ([`crate::sim::Sim`]) behind it. The engine names neither.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -284,6 +285,8 @@ pub trait Os: Send + Sync {
     /// # Errors
     /// The system's.
     fn sync(&self, file: &File) -> io::Result<()>;
+    /// The user that this process acts as, by number.
+    fn user(&self) -> u32;
     /// Takes the advisory lock of the file without waiting; `false` if another process holds it.
     ///
     /// # Errors
@@ -325,7 +328,7 @@ pub trait Os: Send + Sync {
     ///
     /// # Errors
     /// The system's.
-    fn list_dir(&self, path: &Path) -> io::Result<Vec<String>>;
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>>;
     /// Bytes that this user may still write to the file system of `path`.
     ///
     /// # Errors

@@ -242,9 +242,36 @@ pub fn resident_bytes(id: u32) -> Option<u64> {
     Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }
 
+/// Whether process `id`, a child's child of this one, has ended and nobody has asked how yet.
+#[must_use]
+pub fn has_ended(id: u32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("stat"));
+    // Behind the name, which may hold anything and stands in brackets.
+    let state = |stat: &String| {
+        stat.rsplit_once(") ")
+            .and_then(|(_, rest)| rest.chars().next())
+    };
+    stat.is_ok_and(|stat| matches!(state(&stat), Some('Z' | 'X')))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_process_is_seen() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert!(!has_ended(child.id()));
+        drop(child.stdin.take());
+        while !has_ended(child.id()) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(!has_ended(child.id()), "nobody has that number any more");
+    }
 
     #[test]
     fn what_one_writes_the_other_reads() {

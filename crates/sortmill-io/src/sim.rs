@@ -6,6 +6,7 @@
 //! scheduled from a seed too, so a failing run can be run again.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -464,13 +465,11 @@ fn opened(file: Arc<SimFile>, path: &Path, access: Access) -> File {
 
 fn meta_of(file: &SimFile, device: u64) -> Meta {
     let contents = lock(&file.state);
-    let kind = if file.number < 2 {
-        Kind::Stream
-    } else {
-        Kind::Regular
-    };
     Meta {
-        kind,
+        kind: match file.number {
+            0 | 1 => Kind::Stream,
+            _ => Kind::Regular,
+        },
         bytes: contents.bytes.len() as u64,
         changed_ns: contents.changed_ns,
         identity: (device, file.number),
@@ -613,24 +612,23 @@ impl Os for Sim {
 
     fn meta_at(&self, path: &Path) -> io::Result<Meta> {
         self.operation("meta_at", path, None)?;
-        let state = lock(&self.state);
-        if state.folders.iter().any(|folder| folder == path) {
-            return Ok(Meta {
+        let folder = {
+            let state = lock(&self.state);
+            let is_folder = state.folders.iter().any(|folder| folder == path);
+            is_folder.then(|| Meta {
                 kind: Kind::Directory,
                 bytes: 0,
                 changed_ns: 0,
                 identity: (state.device(path), 0),
                 mode: 0o755,
                 owner: (0, 0),
-            });
-        }
-        drop(state);
-        Ok(self.meta_of(&*self.open_file(path)?, path))
+            })
+        };
+        folder.map_or_else(|| Ok(self.meta_of(&*self.open_file(path)?, path)), Ok)
     }
 
     fn may_write(&self, path: &Path) -> io::Result<()> {
-        self.operation("may_write", path, None)?;
-        Ok(())
+        self.operation("may_write", path, None).map(drop)
     }
 
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
@@ -668,8 +666,11 @@ impl Os for Sim {
     }
 
     fn sync(&self, file: &File) -> io::Result<()> {
-        self.operation("sync", &file.path, None)?;
-        Ok(())
+        self.operation("sync", &file.path, None).map(drop)
+    }
+
+    fn user(&self) -> u32 {
+        0
     }
 
     fn try_lock(&self, file: &File) -> io::Result<bool> {
@@ -739,13 +740,13 @@ impl Os for Sim {
         Ok(())
     }
 
-    fn list_dir(&self, path: &Path) -> io::Result<Vec<String>> {
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
         self.operation("list_dir", path, None)?;
         Ok(self
             .names()
             .iter()
             .filter(|name| name.parent() == Some(path))
-            .filter_map(|name| Some(name.file_name()?.to_string_lossy().into_owned()))
+            .filter_map(|name| Some(name.file_name()?.to_owned()))
             .collect())
     }
 

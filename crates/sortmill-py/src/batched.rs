@@ -404,7 +404,7 @@ impl Here {
             }
             Err(Failure { at, error, raised }) => {
                 if let Some(raised) = raised {
-                    self.running.raise(raised);
+                    self.running.raise(raised, is_sample);
                 }
                 Err((at, error))
             }

@@ -79,7 +79,7 @@ impl Gathering {
                 (To::Here(stream), HANDOVER_BYTES)
             }
             Some(pool) => {
-                let pooled = Pooled::new(definition, number, (running, &pool));
+                let pooled = Pooled::new(definition, number, (running, pool));
                 (To::There(Box::new(pooled)), BATCH_BYTES)
             }
         };
@@ -142,7 +142,7 @@ impl Gathering {
             self.running.count(&turned.said);
             if let Some(failure) = turned.failure {
                 if let Some(raised) = failure.raised {
-                    self.running.raise(raised);
+                    self.running.raise(raised, false);
                 }
                 return Err(*failure.error);
             }
@@ -286,7 +286,7 @@ impl Pooled {
         let answer = self.bond.ask(request, sent, goes_on, &mut self.piece)?;
         let (made, said) = self.piece.split_at(answer.bytes);
         if answer.is_failure {
-            let error = failure(&self.running, made);
+            let error = failure(&self.running, made, false);
             return Err(Broken::Job(Box::new(error)));
         }
         self.busy_ns = answer.busy_ns;

@@ -13,7 +13,7 @@ use crate::table::{Table, columns};
 
 /// The lines of text files.
 #[pyfunction]
-pub fn read_text(patterns: Vec<String>, skip_header: u64) -> Table {
+pub fn read_text(patterns: Vec<PathBuf>, skip_header: u64) -> Table {
     Table::new(pipeline::read_text(patterns, skip_header))
 }
 
@@ -21,7 +21,7 @@ pub fn read_text(patterns: Vec<String>, skip_header: u64) -> Table {
 #[pyfunction]
 pub fn read_csv(
     py: Python<'_>,
-    patterns: Vec<String>,
+    patterns: Vec<PathBuf>,
     columns_asked: Vec<(String, String)>,
     header: bool,
     delimiter: &str,
@@ -43,7 +43,7 @@ pub fn read_csv(
 #[pyfunction]
 pub fn csv_names(
     py: Python<'_>,
-    patterns: Vec<String>,
+    patterns: Vec<PathBuf>,
     delimiter: &str,
     quote: Option<&str>,
 ) -> PyResult<Vec<String>> {
@@ -56,7 +56,7 @@ pub fn csv_names(
 #[pyfunction]
 pub fn read_jsonl(
     py: Python<'_>,
-    patterns: Vec<String>,
+    patterns: Vec<PathBuf>,
     columns_asked: Vec<(String, String)>,
 ) -> PyResult<Table> {
     let columns = columns(columns_asked)?;
@@ -67,7 +67,7 @@ pub fn read_jsonl(
 #[pyfunction]
 pub fn read_fixed(
     py: Python<'_>,
-    patterns: Vec<String>,
+    patterns: Vec<PathBuf>,
     record_bytes: u32,
     key: (u32, u32),
 ) -> PyResult<Table> {
@@ -76,7 +76,7 @@ pub fn read_fixed(
 
 /// Pairs of key and value.
 #[pyfunction]
-pub fn read_kv(patterns: Vec<String>) -> Table {
+pub fn read_kv(patterns: Vec<PathBuf>) -> Table {
     Table::new(pipeline::read_kv(patterns))
 }
 

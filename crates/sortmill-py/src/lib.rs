@@ -66,7 +66,7 @@ fn sort(
 
 /// The files that patterns mean.
 #[pyfunction]
-fn expand(py: Python<'_>, patterns: Vec<String>) -> PyResult<Vec<PathBuf>> {
+fn expand(py: Python<'_>, patterns: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     let host = host().map_err(|error| raised(py, &error))?;
     pipeline::expand(&host, &patterns).map_err(|error| raised(py, &error))
 }

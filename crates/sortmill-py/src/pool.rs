@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 use sortmill::error::{Error, ErrorKind};
-use sortmill::io::shared::{Shared, resident_bytes};
+use sortmill::io::shared::{self, Shared, resident_bytes};
 use sortmill::io::sync::atomic::{AtomicU64, Ordering};
 use sortmill::io::sync::{Mutex, lock};
 use sortmill::queue::Stop;
@@ -358,6 +358,7 @@ impl Pool {
         deadline: Option<(Instant, Duration)>,
     ) -> Result<Answer, Broken> {
         let (mut bytes, mut have) = ([0; ANSWER_BYTES], 0);
+        let mut has_ended = false;
         while have < ANSWER_BYTES {
             match live.stream.read(&mut bytes[have..]) {
                 Ok(0) => return Err(Broken::Died(String::new())),
@@ -370,7 +371,13 @@ impl Pool {
                 },
             }
             if have < ANSWER_BYTES {
+                if has_ended {
+                    return Err(Broken::Died(String::new()));
+                }
                 self.look(live, deadline)?;
+                // Its end of the socket stays open as long as a process that it forked has it. What it said before it ended is
+                // there when it is looked for once more.
+                has_ended = shared::has_ended(live.id);
             }
         }
         Ok(Answer::of(&bytes))
@@ -502,7 +509,7 @@ pub fn died(definition: &Definition, how: &str, why_not_again: &str) -> Error {
 }
 
 /// The error that a process pickled. What was raised there is raised here.
-pub fn failure(running: &Running, bytes: &[u8]) -> Error {
+pub fn failure(running: &Running, bytes: &[u8], is_sample: bool) -> Error {
     Python::attach(|py| {
         let unpickled = || -> PyResult<(String, String, Option<Py<PyAny>>)> {
             let unpickle = py.import("sortmill._pool")?.getattr("failure")?;
@@ -511,7 +518,7 @@ pub fn failure(running: &Running, bytes: &[u8]) -> Error {
         match unpickled() {
             Ok((kind, cause, raised)) => {
                 if let Some(raised) = raised {
-                    running.raise(PyErr::from_value(raised.into_bound(py)));
+                    running.raise(PyErr::from_value(raised.into_bound(py)), is_sample);
                 }
                 let error = function_error(cause);
                 match kind.as_str() {

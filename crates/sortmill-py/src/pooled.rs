@@ -120,7 +120,7 @@ impl Pooled {
         let answer = answer.map_err(|broken| (0, broken))?;
         let bytes = &self.piece[..answer.bytes];
         if answer.is_failure {
-            let error = failure(&self.running, bytes);
+            let error = failure(&self.running, bytes, self.is_sample);
             return Err((answer.at, Broken::Job(Box::new(error))));
         }
         let laid = Laid::find(&self.definition.made_kinds, answer.count, bytes);

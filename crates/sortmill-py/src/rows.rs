@@ -20,7 +20,6 @@ use sortmill::pipeline::{self, Column, MakeRows, Owned, RowFile, Rows};
 use crate::errors::raised;
 use crate::function::{record_dict, typed};
 use crate::host;
-use crate::running::Running;
 use crate::table::{Table, columns};
 use crate::work::Raised;
 
@@ -38,35 +37,34 @@ pub fn from_iter(
     columns_asked: Vec<(String, String)>,
 ) -> PyResult<Table> {
     let columns = columns(columns_asked)?;
-    let running: Arc<Running> = Arc::default();
     let source = Arc::new(Source {
         iterable,
         columns: columns.clone(),
-        raised: Arc::clone(&running.raised),
         is_used: AtomicBool::new(false),
     });
-    let make: MakeRows = Arc::new(move || Source::begin(&source));
-    let table = pipeline::from_iter(columns, make);
-    let table = table.map_err(|error| raised(py, &error))?;
-    Ok(Table::running(table, running))
+    let table = Table::of_python(move |running| {
+        let (source, raised) = (Arc::clone(&source), Arc::clone(&running.raised));
+        let make: MakeRows = Arc::new(move || source.begin(&raised));
+        pipeline::from_iter(columns.clone(), make)
+    });
+    table.map_err(|error| raised(py, &error))
 }
 
 /// Where records come from.
 struct Source {
     iterable: Py<PyAny>,
     columns: Vec<Column>,
-    raised: Arc<Raised>,
     /// An iterator has been asked once.
     is_used: AtomicBool,
 }
 
 impl Source {
-    fn begin(self: &Arc<Self>) -> Result<Rows> {
+    fn begin(self: &Arc<Self>, raised: &Arc<Raised>) -> Result<Rows> {
         Python::attach(|py| {
             let iterable = self.iterable.bind(py);
             let iterator = iterable
                 .try_iter()
-                .map_err(|error| self.failed(py, error))?;
+                .map_err(|error| failed(raised, py, error))?;
             if iterator.is(iterable) && self.is_used.swap(true, Ordering::SeqCst) {
                 let cause = "an iterator can be read once, and it has been; give a list, or something whose \
                              __iter__ begins again";
@@ -74,6 +72,7 @@ impl Source {
             }
             Ok(Box::new(Iteration {
                 source: Arc::clone(self),
+                raised: Arc::clone(raised),
                 iterator: iterator.unbind(),
                 count: 0,
                 ready: VecDeque::new(),
@@ -81,13 +80,13 @@ impl Source {
             }) as Rows)
         })
     }
+}
 
-    /// Keeps the exception, and tells of it.
-    fn failed(&self, py: Python<'_>, error: PyErr) -> Error {
-        let cause = error.to_string();
-        self.raised.push(error.clone_ref(py));
-        Error::new(ErrorKind::Function, DOING, cause)
-    }
+/// Keeps the exception, and tells of it.
+fn failed(raised: &Raised, py: Python<'_>, error: PyErr) -> Error {
+    let cause = error.to_string();
+    raised.push(error.clone_ref(py));
+    Error::new(ErrorKind::Function, DOING, cause)
 }
 
 const DOING: &str = "reading an iterator";
@@ -95,6 +94,7 @@ const DOING: &str = "reading an iterator";
 /// An iterator in the midst of it.
 struct Iteration {
     source: Arc<Source>,
+    raised: Arc<Raised>,
     iterator: Py<PyIterator>,
     /// How many records it has answered.
     count: u64,
@@ -140,7 +140,7 @@ impl Iteration {
                     self.count += 1;
                 }
                 Err(error) => {
-                    let mut error = self.source.failed(py, error);
+                    let mut error = failed(&self.raised, py, error);
                     error.cause = format!("record {}: {}", self.count + 1, error.cause);
                     self.end = Some(Err(error));
                     return;

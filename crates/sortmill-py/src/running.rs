@@ -13,11 +13,13 @@ use crate::pool::Pool;
 use crate::runs::Place;
 use crate::work::Raised;
 
-/// What is shared between the functions of a table, and where they run.
+/// One run: what is shared between the functions of its table, and where they are called.
 #[derive(Default)]
 pub struct Running {
     pub raised: Arc<Raised>,
-    pool: Mutex<Option<Arc<Pool>>>,
+    pool: Option<Arc<Pool>>,
+    /// What functions raise ends it, though it only looks at a few records.
+    is_look: bool,
     tallies: Mutex<BTreeMap<usize, Tally>>,
     counts: Mutex<BTreeMap<String, i64>>,
     /// What ends the run.
@@ -34,12 +36,20 @@ struct Tally {
 }
 
 impl Running {
-    /// Begins anew, in the processes of `pool` or in this one.
-    pub fn begin(&self, pool: Option<Arc<Pool>>) {
-        lock(&self.tallies).clear();
-        lock(&self.counts).clear();
-        *lock(&self.pool) = pool;
-        *lock(&self.stop) = Stop::default();
+    /// One in the processes of `pool` or in this one.
+    pub fn new(pool: Option<Arc<Pool>>) -> Self {
+        Self {
+            pool,
+            ..Self::default()
+        }
+    }
+
+    /// One in this process that only looks at a few records.
+    pub fn of_look() -> Self {
+        Self {
+            is_look: true,
+            ..Self::default()
+        }
     }
 
     /// The run ends with `stop`.
@@ -52,14 +62,9 @@ impl Running {
         lock(&self.stop).is_stopped()
     }
 
-    /// No more functions are called.
-    pub fn end(&self) -> Option<Arc<Pool>> {
-        lock(&self.pool).take()
-    }
-
     /// The processes that functions run in, if they run in any.
-    pub fn pool(&self) -> Option<Arc<Pool>> {
-        lock(&self.pool).clone()
+    pub fn pool(&self) -> Option<&Arc<Pool>> {
+        self.pool.as_ref()
     }
 
     /// Function `number` made `out` records of `of` in `busy_ns`.
@@ -90,13 +95,16 @@ impl Running {
         self.raised.is_any()
     }
 
-    /// Keeps what a function raised.
-    pub fn raise(&self, raised: PyErr) {
-        self.raised.push(raised);
+    /// Keeps what a function raised; not if it was called to plan the job, with what need not be a record at all: when the same
+    /// records come again, it raises again.
+    pub fn raise(&self, raised: PyErr, is_sample: bool) {
+        if !is_sample || self.is_look {
+            self.raised.push(raised);
+        }
     }
 
     /// All of it, as data: `functions`, `counters`, `processes`.
-    pub fn told(&self, functions: &[Arc<Definition>], place: Place, pool: Option<&Pool>) -> Value {
+    pub fn told(&self, functions: &[Arc<Definition>], place: Place) -> Value {
         let tallies = lock(&self.tallies);
         let function = |(number, definition): (usize, &Arc<Definition>)| {
             let tally = tallies.get(&number).copied().unwrap_or_default();
@@ -115,7 +123,7 @@ impl Running {
             .iter()
             .map(|(name, &count)| (name.clone(), json!(count)))
             .collect();
-        let processes = match (place, pool) {
+        let processes = match (place, &self.pool) {
             (_, Some(pool)) => pool.told(),
             (Place::Here(threads), None) => json!({"count": 0, "threads": threads}),
             (Place::Processes(_), None) => json!({"count": 0}),

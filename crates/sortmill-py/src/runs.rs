@@ -63,7 +63,6 @@ pub struct Calls {
 
 /// What a pipeline has of Python's.
 pub struct Runs {
-    pub running: Arc<Running>,
     pub functions: Vec<Arc<Definition>>,
     pub calls: Calls,
 }
@@ -119,11 +118,16 @@ impl Runs {
     }
 
     /// What would be done.
-    pub fn explain(&self, py: Python<'_>, asked: &Asked, pipeline: &Pipeline) -> PyResult<String> {
-        let mut told = work(py, &self.running.raised, |stop| {
-            self.running.begin(None);
-            self.running.ends_with(stop);
-            pipeline.explain(&asked.settings(), &host()?)
+    pub fn explain(
+        &self,
+        py: Python<'_>,
+        asked: &Asked,
+        make: impl Fn(&Arc<Running>) -> Result<Pipeline, Error> + Sync,
+    ) -> PyResult<String> {
+        let running: Arc<Running> = Arc::default();
+        let mut told = work(py, &running.raised, |stop| {
+            running.ends_with(stop);
+            make(&running)?.explain(&asked.settings(), &host()?)
         })?;
         if !self.functions.is_empty() {
             let words = self.place(py, asked).words();
@@ -137,7 +141,8 @@ impl Runs {
         &self,
         py: Python<'_>,
         asked: &Asked,
-        what: impl FnOnce(&Settings, &Host, &Stop) -> Result<(PipelineReport, T), Error> + Send,
+        what: impl FnOnce(&Arc<Running>, &Settings, &Host, &Stop) -> Result<(PipelineReport, T), Error>
+        + Send,
     ) -> PyResult<(Told, T)> {
         let place = self.place(py, asked);
         let pool = match place {
@@ -147,15 +152,15 @@ impl Runs {
                 Some(Arc::new(pool))
             }
         };
-        self.running.begin(pool.clone());
+        let running = Arc::new(Running::new(pool.clone()));
         let watched: Arc<Watched> = Arc::default();
         let host = host().map_err(|error| raised(py, &error))?;
         let look = |py: Python<'_>| match (&asked.progress, watched.now(&host)) {
             (Some(callback), Some(now)) => tell(py, callback, &now),
             _ => Ok(()),
         };
-        let done = work_watched(py, &self.running.raised, look, |stop| {
-            self.running.ends_with(stop);
+        let done = work_watched(py, &running.raised, look, |stop| {
+            running.ends_with(stop);
             if let Some(pool) = &pool {
                 pool.ends_with(stop);
             }
@@ -166,14 +171,13 @@ impl Runs {
                 watched: asked.progress.is_some().then(|| Arc::clone(&watched)),
                 ..asked.settings()
             };
-            what(&settings, &host, stop)
+            what(&running, &settings, &host, stop)
         });
-        self.running.end();
         if let Some(pool) = &pool {
             pool.end(done.is_ok());
         }
         let (report, made) = done?;
-        let told = self.running.told(&self.functions, place, pool.as_deref());
+        let told = running.told(&self.functions, place);
         Ok(((report.to_json(), report.summary(), told.to_string()), made))
     }
 }

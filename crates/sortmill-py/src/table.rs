@@ -6,12 +6,14 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use sortmill::error::Result;
 use sortmill::io::codec::CODECS;
 use sortmill::io::sync::Arc;
+use sortmill::io::sync::atomic::{AtomicU64, Ordering};
 use sortmill::job::Compress;
 use sortmill::pipeline::{
-    self, Aggregate, BatchFn, Column, Command, Form, Groups, MakeBatchFn, Order, Owned, Parts,
-    Pipeline, Type, Value,
+    self, Aggregate, BatchFn, Column, Command, Form, Formula, Groups, MakeBatchFn, Order, Owned,
+    Parts, Pipeline, Type, Value,
 };
 
 use crate::batched::{Definition, Here, Kind};
@@ -27,11 +29,17 @@ use crate::runs::{Asked, Calls, Runs, Told};
 use crate::streams::Rows;
 use crate::work::work;
 
+/// Makes a table or what writes it, for a run: what Python's functions do there is that run's alone, however many there are at once.
+type Make<T> = Arc<dyn Fn(&Arc<Running>) -> Result<T> + Send + Sync>;
+
 /// A table that is still to be made.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Table {
+    make: Make<pipeline::Table>,
+    /// As it is made for no run, which tells its columns.
     table: pipeline::Table,
-    running: Arc<Running>,
+    /// What is observed on the way to it: the name, and a number that tells it from others of that name.
+    observed: Vec<(String, u64)>,
     /// The functions of Python's on the way to it.
     functions: Vec<Arc<Definition>>,
     calls: Calls,
@@ -101,27 +109,50 @@ pub fn or_null(name: &str) -> (&str, bool) {
 impl Table {
     /// One that is read.
     pub fn new(table: pipeline::Table) -> Self {
-        Self::running(table, Arc::default())
-    }
-
-    /// One that is read from what may raise exceptions.
-    pub fn running(table: pipeline::Table, running: Arc<Running>) -> Self {
+        let read = table.clone();
         Self {
+            make: Arc::new(move |_| Ok(read.clone())),
             table,
-            running,
+            observed: Vec::new(),
             functions: Vec::new(),
             calls: Calls::default(),
         }
     }
 
+    /// One that is read from what may raise exceptions.
+    pub fn of_python(
+        make: impl Fn(&Arc<Running>) -> Result<pipeline::Table> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let table = make(&Arc::default())?;
+        Ok(Self {
+            make: Arc::new(make),
+            ..Self::new(table)
+        })
+    }
+
     fn next(
         &self,
         py: Python<'_>,
-        made: sortmill::error::Result<pipeline::Table>,
+        verb: impl Fn(&pipeline::Table) -> Result<pipeline::Table> + Send + Sync + 'static,
     ) -> PyResult<Self> {
+        self.next_in(py, move |table, _| verb(table))
+    }
+
+    /// The same with a verb that needs to know the run.
+    fn next_in(
+        &self,
+        py: Python<'_>,
+        verb: impl Fn(&pipeline::Table, &Arc<Running>) -> Result<pipeline::Table>
+        + Send
+        + Sync
+        + 'static,
+    ) -> PyResult<Self> {
+        let table = verb(&self.table, &Arc::default()).map_err(|error| raised(py, &error))?;
+        let before = Arc::clone(&self.make);
         Ok(Self {
-            table: made.map_err(|error| raised(py, &error))?,
-            running: Arc::clone(&self.running),
+            make: Arc::new(move |running| verb(&before(running)?, running)),
+            table,
+            observed: self.observed.clone(),
             functions: self.functions.clone(),
             calls: self.calls,
         })
@@ -130,7 +161,6 @@ impl Table {
     /// How it is run.
     fn runs(&self) -> Runs {
         Runs {
-            running: Arc::clone(&self.running),
             functions: self.functions.clone(),
             calls: self.calls,
         }
@@ -174,13 +204,13 @@ impl Table {
     ) -> PyResult<Self> {
         let parts = if lower { parts.lower() } else { parts };
         let parts = name.map_or_else(|| parts.clone(), |name| parts.clone().named(name));
-        self.next(py, self.table.flat_map(&parts))
+        self.next(py, move |table| table.flat_map(&parts))
     }
+}
 
-    fn groups(&self, (by, is_sorted): &By) -> sortmill::error::Result<Groups> {
-        let groups = self.table.group_by(&strs(by))?;
-        Ok(if *is_sorted { groups.sorted() } else { groups })
-    }
+fn groups_of(table: &pipeline::Table, (by, is_sorted): &By) -> Result<Groups> {
+    let groups = table.group_by(&strs(by))?;
+    Ok(if *is_sorted { groups.sorted() } else { groups })
 }
 
 #[pymethods]
@@ -197,10 +227,12 @@ impl Table {
     fn with_place(
         &self,
         py: Python<'_>,
-        file: Option<&str>,
-        line_number: Option<&str>,
+        file: Option<String>,
+        line_number: Option<String>,
     ) -> PyResult<Self> {
-        self.next(py, self.table.with_place(file, line_number))
+        self.next(py, move |table| {
+            table.with_place(file.as_deref(), line_number.as_deref())
+        })
     }
 
     fn words(
@@ -236,7 +268,7 @@ impl Table {
         made: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let parts = pipeline::fields(column, by, columns(made)?);
-        self.next(py, self.table.flat_map(&parts))
+        self.next(py, move |table| table.flat_map(&parts))
     }
 
     /// What a function makes of batches of records, or of one after the other: a `map`, `flat_map`, `filter` or
@@ -258,18 +290,20 @@ impl Table {
         definition.is_pure = pure;
         definition.timeout = timeout_s.map(Duration::from_secs_f64);
         let definition = Arc::new(definition);
-        let (number, running) = (self.functions.len(), Arc::clone(&self.running));
-        let called = Arc::clone(&definition);
-        let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
-            match running.pool() {
-                None => Box::new(Here::new(&called, &running, number)),
-                Some(pool) => Box::new(Pooled::new(&called, number, &running, &pool)),
-            }
-        });
+        let (called, number) = (Arc::clone(&definition), self.functions.len());
         let name = format!("{} {}, of Python", kind.name(), definition.name);
-        let names: Vec<&str> = of.iter().map(|column| &*column.name).collect();
-        let table = self.table.batches(&name, &names, made, batch_size, make);
-        let mut table = self.next(py, table)?.called();
+        let names: Names = of.into_iter().map(|column| column.name).collect();
+        let verb = move |table: &pipeline::Table, running: &Arc<Running>| {
+            let (called, running) = (Arc::clone(&called), Arc::clone(running));
+            let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
+                match running.pool() {
+                    None => Box::new(Here::new(&called, &running, number)),
+                    Some(pool) => Box::new(Pooled::new(&called, number, &running, pool)),
+                }
+            });
+            table.batches(&name, &strs(&names), made.clone(), batch_size, make)
+        };
+        let mut table = self.next_in(py, verb)?.called();
         table.functions.push(definition);
         Ok(table)
     }
@@ -279,58 +313,59 @@ impl Table {
         &self,
         py: Python<'_>,
         words: Vec<std::ffi::OsString>,
-        column: &str,
-        made: &str,
+        column: String,
+        made: String,
         batch_size: usize,
         timeout_s: Option<f64>,
     ) -> PyResult<Self> {
-        let running = Arc::clone(&self.running);
-        let command = Command {
-            words,
-            timeout: timeout_s.map(Duration::from_secs_f64),
-            is_stopped: Arc::new(move || running.is_stopped()),
-        };
-        self.next(
-            py,
-            self.table.map_command(column, command, made, batch_size),
-        )
+        self.next_in(py, move |table, running| {
+            let running = Arc::clone(running);
+            let command = Command {
+                words: words.clone(),
+                timeout: timeout_s.map(Duration::from_secs_f64),
+                is_stopped: Arc::new(move || running.is_stopped()),
+            };
+            table.map_command(&column, command, &made, batch_size)
+        })
     }
 
     fn select(&self, py: Python<'_>, columns: Names) -> PyResult<Self> {
-        self.next(py, self.table.select(&strs(&columns)))
+        self.next(py, move |table| table.select(&strs(&columns)))
     }
 
     fn sort(&self, py: Python<'_>, by: Vec<Ordered>) -> PyResult<Self> {
-        let made = self.next(py, self.table.sort_by(&orders(&by)));
+        let made = self.next(py, move |table| table.sort_by(&orders(&by)));
         made.map(Self::brought)
     }
 
     fn top(&self, py: Python<'_>, count: u64, by: Vec<(String, bool)>) -> PyResult<Self> {
-        let by: Vec<(&str, bool)> = by.iter().map(|(name, down)| (&**name, *down)).collect();
-        let made = self.next(py, self.table.top(count, &by));
+        let made = self.next(py, move |table| {
+            let by: Vec<(&str, bool)> = by.iter().map(|(name, down)| (&**name, *down)).collect();
+            table.top(count, &by)
+        });
         made.map(Self::brought)
     }
 
     fn distinct(&self, py: Python<'_>, is_sorted: bool) -> PyResult<Self> {
-        let made = match is_sorted {
-            true => self.table.distinct_sorted(),
-            false => self.table.distinct(),
-        };
-        self.next(py, made).map(Self::brought)
+        let made = self.next(py, move |table| match is_sorted {
+            true => table.distinct_sorted(),
+            false => table.distinct(),
+        });
+        made.map(Self::brought)
     }
 
     /// Groups and what is computed of each.
     fn aggregate(&self, py: Python<'_>, by: By, aggregates: Vec<AggregateAsked>) -> PyResult<Self> {
         let aggregates = asked_aggregates(aggregates)?;
-        let groups = self.groups(&by);
-        let made = groups.and_then(|groups| groups.agg(&aggregates));
-        self.next(py, made).map(Self::brought)
+        let made = self.next(py, move |table| groups_of(table, &by)?.agg(&aggregates));
+        made.map(Self::brought)
     }
 
     /// One record of what is computed of all.
     fn aggregate_all(&self, py: Python<'_>, aggregates: Vec<AggregateAsked>) -> PyResult<Self> {
-        let made = self.table.agg(&asked_aggregates(aggregates)?);
-        self.next(py, made).map(Self::brought)
+        let aggregates = asked_aggregates(aggregates)?;
+        let made = self.next(py, move |table| table.agg(&aggregates));
+        made.map(Self::brought)
     }
 
     /// What a function makes of each group, whose records come in the order of `order`; the same columns if none are said. It
@@ -354,28 +389,38 @@ impl Table {
         definition.timeout = timeout_s.map(Duration::from_secs_f64);
         definition.by.clone_from(&by.0);
         let definition = Arc::new(definition);
-        let function = groups(&definition, self.functions.len(), &self.running);
-        let groups = self.groups(&by);
-        let applied = groups.and_then(|groups| groups.stream_by(&orders(&order), made, function));
-        let mut table = self.next(py, applied)?.grouped();
+        let (called, number) = (Arc::clone(&definition), self.functions.len());
+        let verb = move |table: &pipeline::Table, running: &Arc<Running>| {
+            let function = groups(&called, number, running);
+            groups_of(table, &by)?.stream_by(&orders(&order), made.clone(), function)
+        };
+        let mut table = self.next_in(py, verb)?.grouped();
         table.functions.push(definition);
         Ok(table)
     }
 
     /// All columns in order of a group's times, and the number of the session.
-    fn sessions(&self, py: Python<'_>, by: By, time: &str, gap: u64, name: &str) -> PyResult<Self> {
-        let groups = self.groups(&by);
-        let made = groups.and_then(|groups| groups.sessions(time, gap, name));
-        self.next(py, made).map(Self::brought)
+    fn sessions(
+        &self,
+        py: Python<'_>,
+        by: By,
+        time: String,
+        gap: u64,
+        name: String,
+    ) -> PyResult<Self> {
+        let made = self.next(py, move |table| {
+            groups_of(table, &by)?.sessions(&time, gap, &name)
+        });
+        made.map(Self::brought)
     }
 
     fn shuffle(&self, py: Python<'_>, seed: u64, epoch: u64) -> PyResult<Self> {
-        self.next(py, self.table.shuffle(seed, epoch))
+        self.next(py, move |table| table.shuffle(seed, epoch))
             .map(Self::brought)
     }
 
     fn sample(&self, py: Python<'_>, fraction: f64, seed: u64) -> PyResult<Self> {
-        self.next(py, self.table.sample(fraction, seed))
+        self.next(py, move |table| table.sample(fraction, seed))
     }
 
     fn matches(
@@ -391,7 +436,7 @@ impl Table {
         } else {
             matches
         };
-        self.next(py, self.table.keep(&matches))
+        self.next(py, move |table| table.keep(&matches))
     }
 
     fn extract(
@@ -402,7 +447,8 @@ impl Table {
         made: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let parts = pipeline::extract(column, pattern, columns(made)?);
-        self.next(py, parts.and_then(|parts| self.table.flat_map(&parts)))
+        let parts = parts.map_err(|error| raised(py, &error))?;
+        self.next(py, move |table| table.flat_map(&parts))
     }
 
     /// Columns that are computed: the name, and what of.
@@ -412,37 +458,52 @@ impl Table {
         computed: Vec<(String, Computed<'_>)>,
     ) -> PyResult<Self> {
         let mut formulas = Vec::new();
-        for (name, computed) in &computed {
-            formulas.push((name.as_str(), computed.formula()?));
+        for (name, computed) in computed {
+            formulas.push((name, computed.formula()?));
         }
-        self.next(py, self.table.with_columns(&formulas))
+        self.next(py, move |table| {
+            let formulas = formulas.iter();
+            let formulas: Vec<(&str, Formula)> = formulas
+                .map(|(name, formula)| (&**name, formula.clone()))
+                .collect();
+            table.with_columns(&formulas)
+        })
     }
 
     /// The records for which a condition is true.
     fn keep_if(&self, py: Python<'_>, condition: &Expr) -> PyResult<Self> {
-        self.next(py, self.table.keep_if(condition.expr()))
+        let condition = condition.expr();
+        self.next(py, move |table| table.keep_if(condition.clone()))
     }
 
     /// Tells in the report what aggregates make of all records, as [`Table::aggregate`] has them.
     fn observe(&self, py: Python<'_>, aggregates: Vec<AggregateAsked>) -> PyResult<Self> {
-        self.next(py, self.table.observe(&asked_aggregates(aggregates)?))
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let names: Names = aggregates
+            .iter()
+            .map(|(_, _, name, _)| name.clone())
+            .collect();
+        let aggregates = asked_aggregates(aggregates)?;
+        let mut table = self.next(py, move |table| table.observe(&aggregates))?;
+        let numbered = |name| (name, NUMBERS.fetch_add(1, Ordering::Relaxed));
+        table.observed.extend(names.into_iter().map(numbered));
+        Ok(table)
     }
 
     /// Groups, and lists of the numbers of a column.
-    fn pack(&self, py: Python<'_>, by: By, column: &str, name: &str) -> PyResult<Self> {
-        let groups = self.groups(&by);
-        let made = groups.and_then(|groups| groups.pack(column, name));
-        self.next(py, made).map(Self::brought)
+    fn pack(&self, py: Python<'_>, by: By, column: String, name: String) -> PyResult<Self> {
+        let made = self.next(py, move |table| groups_of(table, &by)?.pack(&column, &name));
+        made.map(Self::brought)
     }
 
     /// A record for each value of some columns.
-    fn unpivot(&self, py: Python<'_>, columns: Names, name: &str) -> PyResult<Self> {
-        self.next(py, self.table.unpivot(&strs(&columns), name))
+    fn unpivot(&self, py: Python<'_>, columns: Names, name: String) -> PyResult<Self> {
+        self.next(py, move |table| table.unpivot(&strs(&columns), &name))
     }
 
     /// A record for each number of a list.
-    fn unpack(&self, py: Python<'_>, column: &str, name: &str) -> PyResult<Self> {
-        self.next(py, self.table.unpack(column, name))
+    fn unpack(&self, py: Python<'_>, column: String, name: String) -> PyResult<Self> {
+        self.next(py, move |table| table.unpack(&column, &name))
     }
 
     /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl`, `kv`, `arrow` or `rows`.
@@ -466,10 +527,10 @@ impl Table {
         py: Python<'py>,
         count: usize,
     ) -> PyResult<Option<Vec<Bound<'py, PyDict>>>> {
-        let rows = work(py, &self.running.raised, |stop| {
-            self.running.begin(None);
-            self.running.ends_with(stop);
-            self.table.head(count, &host()?)
+        let running = Arc::new(Running::of_look());
+        let rows = work(py, &running.raised, |stop| {
+            running.ends_with(stop);
+            (self.make)(&running)?.head(count, &host()?, stop)
         })?;
         let one = |row: Vec<Owned>| {
             let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
@@ -483,19 +544,21 @@ impl Table {
     /// Runs the pipeline up to this table. Answers what [`Job::run`] does, and the records for Arrow.
     fn hold(&self, py: Python<'_>, asked: Asked) -> PyResult<(Told, Rows)> {
         let columns = self.table.columns();
-        self.runs().run(py, &asked, |settings, host, stop| {
-            let open = |path: &Path| Rows::open(path, columns.to_vec());
-            self.table.hold(settings, host, stop, open)
-        })
+        self.runs()
+            .run(py, &asked, |running, settings, host, stop| {
+                let open = |path: &Path| Rows::open(path, columns.to_vec());
+                (self.make)(running)?.hold(settings, host, stop, open)
+            })
     }
 
     /// The same with the records for Python.
     fn hold_records(&self, py: Python<'_>, asked: Asked) -> PyResult<(Told, RowReader)> {
         let columns = self.table.columns();
-        self.runs().run(py, &asked, |settings, host, stop| {
-            let open = |path: &Path| RowReader::open(path, columns);
-            self.table.hold(settings, host, stop, open)
-        })
+        self.runs()
+            .run(py, &asked, |running, settings, host, stop| {
+                let open = |path: &Path| RowReader::open(path, columns);
+                (self.make)(running)?.hold(settings, host, stop, open)
+            })
     }
 
     /// What writes the table to a file of records of a fixed size.
@@ -559,23 +622,28 @@ impl Table {
         form: Form,
         (files, partition, only_new, compression, level): How,
     ) -> PyResult<Job> {
-        let mut pipeline = match (files, partition) {
-            (Some(count), Some(column)) => self.table.write_told(path, form, count, &column),
-            (Some(count), None) => {
-                let pipeline = self.table.write(path, form);
-                pipeline.and_then(|pipeline| pipeline.in_files(count))
+        let compression = compression.map(|name| compress(&name, level)).transpose()?;
+        let write = move |table: &pipeline::Table| {
+            let path = path.clone();
+            let mut pipeline = match (files, &partition) {
+                (Some(count), Some(column)) => table.write_told(path, form, count, column)?,
+                (Some(count), None) => table.write(path, form)?.in_files(count)?,
+                (None, _) => table.write(path, form)?,
+            };
+            if let Some(compress) = compression {
+                pipeline = pipeline.compressed(compress);
             }
-            (None, _) => self.table.write(path, form),
+            if only_new {
+                pipeline = pipeline.only_new();
+            }
+            Ok(pipeline)
         };
-        if let Some(name) = compression {
-            let compress = compress(&name, level)?;
-            pipeline = pipeline.map(|pipeline| pipeline.compressed(compress));
-        }
-        if only_new {
-            pipeline = pipeline.map(Pipeline::only_new);
-        }
+        let pipeline = write(&self.table).map_err(|error| raised(py, &error))?;
+        let make = Arc::clone(&self.make);
         Ok(Job {
-            pipeline: pipeline.map_err(|error| raised(py, &error))?,
+            make: Arc::new(move |running| write(&make(running)?)),
+            pipeline,
+            observed: self.observed.clone(),
             runs: self.runs(),
         })
     }
@@ -584,12 +652,21 @@ impl Table {
 /// A pipeline from files to a file.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Job {
+    /// Makes it for a run.
+    make: Make<Pipeline>,
+    /// As it is for none.
     pipeline: Pipeline,
+    observed: Vec<(String, u64)>,
     runs: Runs,
 }
 
 #[pymethods]
 impl Job {
+    /// What is observed on the way to it, each with a number of its own.
+    fn observed(&self) -> Vec<(String, u64)> {
+        self.observed.clone()
+    }
+
     /// Refuses an output that may not be replaced and is there.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let checked = host().and_then(|host| self.pipeline.check(&host));
@@ -598,13 +675,13 @@ impl Job {
 
     /// What would be done.
     fn explain(&self, py: Python<'_>, asked: Asked) -> PyResult<String> {
-        self.runs.explain(py, &asked, &self.pipeline)
+        self.runs.explain(py, &asked, &*self.make)
     }
 
     /// Does it. Answers the report as JSON, as a few lines, and what functions did, as JSON.
     fn run(&self, py: Python<'_>, asked: Asked) -> PyResult<Told> {
-        let ran = self.runs.run(py, &asked, |settings, host, stop| {
-            Ok((self.pipeline.run(settings, host, stop)?, ()))
+        let ran = self.runs.run(py, &asked, |running, settings, host, stop| {
+            Ok(((self.make)(running)?.run(settings, host, stop)?, ()))
         });
         Ok(ran?.0)
     }

@@ -38,10 +38,6 @@ impl Raised {
         !lock(&self.exceptions).is_empty()
     }
 
-    fn clear(&self) {
-        lock(&self.exceptions).clear();
-    }
-
     /// The exception that `error` tells of, or the first one.
     fn cause_of(&self, py: Python<'_>, error: &Error) -> Option<PyErr> {
         let mut exceptions = std::mem::take(&mut *lock(&self.exceptions));
@@ -119,7 +115,6 @@ pub fn work_watched<T: Send>(
 ) -> PyResult<T> {
     let stop = Stop::new();
     let (has_ended, ended) = (Mutex::new(false), Condvar::new());
-    functions.clear();
     let (done, signal) = py.detach(|| {
         scope(|threads| {
             let worker = spawn(threads, "job", || {
@@ -155,7 +150,8 @@ pub fn work_watched<T: Send>(
             )
         })
     });
-    if let (Some(signal), Err(_)) = (signal, &done) {
+    // Whoever asked for the end gets it, even where the job came first.
+    if let Some(signal) = signal {
         return Err(signal);
     }
     done.map_err(|error| {

@@ -198,11 +198,14 @@ fn part_targets(os: &dyn Os, path: &Path, file_count: u64) -> Result<Vec<Target>
         .map_err(|error| Error::io("listing the output folder", path, &error))?;
     for name in names {
         let number = name
-            .strip_prefix("part-")
+            .to_str()
+            .and_then(|name| name.strip_prefix("part-"))
             .and_then(|digits| digits.parse::<u64>().ok());
         if number.is_some_and(|number| number >= file_count) {
-            let cause =
-                format!("it holds {name}, which is not among the {file_count} files to be made");
+            let cause = format!(
+                "it holds {}, which is not among the {file_count} files to be made",
+                name.display()
+            );
             return Err(Error::new(ErrorKind::Usage, "making a set of files", cause)
                 .at(path)
                 .hint("Remove the older set, or choose another folder."));

@@ -32,6 +32,14 @@ struct State {
     aborted: bool,
 }
 
+impl State {
+    /// Whether what lies where unit `number` goes is loaded.
+    fn is_free(&self, number: usize) -> bool {
+        let last = self.needs.get(number);
+        last.is_none_or(|&last| last < self.loaded)
+    }
+}
+
 impl Places {
     /// `count` units of unknown size, the first of which begins at byte `from` of the output; each waits until unit
     /// `needs` of it is loaded, where that is said.
@@ -74,16 +82,22 @@ impl Places {
             if state.aborted {
                 return None;
             }
-            let is_free = state
-                .needs
-                .get(number)
-                .is_none_or(|&last| last < state.loaded);
-            if state.known >= number && is_free {
+            if state.known >= number && state.is_free(number) {
                 let above: u64 = state.sizes[number..state.known].iter().flatten().sum();
                 return Some(state.sum - above);
             }
             state = wait(&self.shared.changed, state);
         }
+    }
+
+    /// Waits until what lies in front of unit `number` and where it goes is loaded. `false` when the job is ending.
+    #[must_use]
+    pub fn wait_free(&self, number: usize) -> bool {
+        let mut state = lock(&self.shared.state);
+        while !state.aborted && !state.is_free(number) {
+            state = wait(&self.shared.changed, state);
+        }
+        !state.aborted
     }
 
     /// Where the units end whose sizes and those of all below are known.

@@ -5,12 +5,12 @@
 //! when the job ends, however it ends. A job that was killed leaves it, unlocked; the next job in the same
 //! place takes it away (promise 6), never one that is locked.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sortmill_io::os::Access;
+use sortmill_io::os::{Access, Kind};
 use sortmill_io::sync::{Arc, Mutex, lock};
 use sortmill_io::{File, Os};
 
@@ -236,6 +236,9 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
     let Ok(names) = os.list_dir(base) else { return };
     for name in names.iter().filter(|name| is_job_folder(name)) {
         let folder = base.join(name);
+        if !is_itself(os, &folder) {
+            continue;
+        }
         let owner = match os.open(&folder.join(OWNER), Access::Cached) {
             Ok(owner) => owner,
             // Its job was killed before it had an owner, or is about to have one: an empty folder can go.
@@ -245,7 +248,7 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
             }
             Err(_) => continue,
         };
-        if !os.try_lock(&owner).unwrap_or(false) {
+        if !is_ours(os, &owner) || !os.try_lock(&owner).unwrap_or(false) {
             continue;
         }
         if let Some(Manifest {
@@ -255,8 +258,8 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
         }) = read_manifest(os, &owner)
         {
             let output = PathBuf::from(OsString::from_vec(output));
-            // Only a name that this program gives to unfinished outputs is believed.
-            if crate::commit::is_temporary(&output) {
+            // Only a name that this program gives to unfinished outputs is believed, and none that leads elsewhere.
+            if crate::commit::is_temporary(&output) && is_itself(os, &output) {
                 let name = parts.and_then(|name| name.parse().ok());
                 let _ = os
                     .remove_file(&output)
@@ -271,11 +274,32 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
 #[must_use]
 pub fn is_spill(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::file_name);
-    path.file_name().is_some_and(|name| name == SPILL)
-        && folder.is_some_and(|name| is_job_folder(&name.to_string_lossy()))
+    path.file_name().is_some_and(|name| name == SPILL) && folder.is_some_and(is_job_folder)
 }
 
-fn is_job_folder(name: &str) -> bool {
+/// Whether a path is that of a file or folder itself: no link stands there, and nothing behind its name. Others may write where
+/// temporary files lie.
+fn is_itself(os: &dyn Os, path: &Path) -> bool {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return false;
+    };
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let is_its_end = path.as_os_str().as_bytes().ends_with(name.as_bytes());
+    let lies_there = || Some(os.resolve(path).ok()? == os.resolve(folder).ok()?.join(name));
+    is_its_end && lies_there().unwrap_or(false)
+}
+
+/// Whether an owner was written by a job of this user: a file, and not a pipe, which would be waited for.
+fn is_ours(os: &dyn Os, owner: &File) -> bool {
+    let meta = os.meta(owner);
+    meta.is_ok_and(|meta| meta.kind == Kind::Regular && meta.owner.0 == os.user())
+}
+
+fn is_job_folder(name: &OsStr) -> bool {
+    let name = name.to_str().unwrap_or_default();
     name.strip_prefix(PREFIX)
         .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -47,9 +47,11 @@ fn put(out: &mut impl Write, line: &[u8], order: &LineOrder) -> io::Result<()> {
     for key in &order.keys {
         let (from, to) = fields::bounds(order.separator, key, line);
         // One that ends before it begins has no bytes, but stands behind the blanks there if it is one of those that skip some.
-        let (skipped, bytes) = match line.get(from..to) {
-            Some(part) => understood(key, part),
-            None => (understood(key, &line[from..]).0, 0),
+        let (from, (skipped, bytes)) = match line.get(from..to) {
+            Some(part) => (from, understood(key, part)),
+            // Of a key that begins with the line GNU's skips blanks no further than to the key's end.
+            None if (key.start.field, key.start.byte) == (1, 1) => (to, (0, 0)),
+            None => (from, (understood(key, &line[from..]).0, 0)),
         };
         let from = from + skipped;
         underline(out, &line[..from], &line[from..from + bytes])?;
@@ -61,11 +63,25 @@ fn put(out: &mut impl Write, line: &[u8], order: &LineOrder) -> io::Result<()> {
 }
 
 fn underline(out: &mut impl Write, before: &[u8], key: &[u8]) -> io::Result<()> {
-    write!(out, "{:1$}", "", width(before))?;
+    fill(out, b' ', width(before))?;
     match width(key) {
         0 => out.write_all(b"^ no match for key\n"),
-        width => writeln!(out, "{:_<1$}", "", width),
+        width => {
+            fill(out, b'_', width)?;
+            out.write_all(b"\n")
+        }
     }
+}
+
+/// Writes `byte` so many times; a width that is formatted may not be beyond 65,535.
+fn fill(out: &mut impl Write, byte: u8, mut count: usize) -> io::Result<()> {
+    let some = [byte; 64];
+    while count > 0 {
+        let now = count.min(some.len());
+        out.write_all(&some[..now])?;
+        count -= now;
+    }
+    Ok(())
 }
 
 /// Columns that `bytes` take where a byte is a character and control characters but tabs take none.

@@ -3,10 +3,12 @@
 //! The first one writes lines with counts, in the order of the lines, to a file among the temporary ones; the second sorts
 //! those by count alone and keeps the order of equal ones. So each has all the memory, and none waits for the other.
 
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::ExitCode;
 
 use sortmill::between::Between;
-use sortmill::error::Result;
+use sortmill::error::{Error, Result};
 use sortmill::io::Host;
 use sortmill::job::{Input, Job, Output};
 use sortmill::line_keys::{Compare, Ignore, KeyEnd, KeyStart, LastResort, LineKey, LineOrder};
@@ -52,7 +54,10 @@ impl Sort {
         let counted = self.work(counting, os, stop)?;
         // Or the two would hold memory for each other.
         stop.forget();
-        let mut ordered = self.work(ordering(job, first, &between), os, stop)?;
+        let mut ordering = ordering(job, first, &between);
+        // Of inputs that have no more lines it is shorter than was asked for.
+        ordering.header_lines = lines_of(&between.path, counted.bytes.header, job)?;
+        let mut ordered = self.work(ordering, os, stop)?;
         between.prove(&counted, &ordered)?;
         ordered.before = Some(Box::new(counted));
         if let Some(file) = report_file {
@@ -98,13 +103,27 @@ fn ordering(job: &Job, first: Option<u64>, between: &Between<'_>) -> Job {
     }
 }
 
+/// How many lines the first `bytes` bytes of a file are.
+fn lines_of(path: &Path, bytes: u64, job: &Job) -> Result<u64> {
+    let wrong = |error: std::io::Error| Error::io("reading the header again", path, &error);
+    let file = std::fs::File::open(path).map_err(wrong)?;
+    let lines = BufReader::new(file.take(bytes)).split(delimiter(job));
+    let count = lines
+        .map(|line| line.map(|_| 1))
+        .sum::<std::io::Result<u64>>();
+    count.map_err(wrong)
+}
+
+/// What ends a line.
+fn delimiter(job: &Job) -> u8 {
+    let order = job.line_order.as_ref();
+    order.map_or(b'\n', |order| order.delimiter)
+}
+
 /// By the number that a line begins with, the greatest first; equal ones stay as they are.
 fn by_count(job: &Job) -> LineOrder {
     LineOrder {
-        delimiter: job
-            .line_order
-            .as_ref()
-            .map_or(b'\n', |order| order.delimiter),
+        delimiter: delimiter(job),
         separator: None,
         keys: vec![LineKey {
             start: KeyStart {

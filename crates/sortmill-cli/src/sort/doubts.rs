@@ -95,7 +95,16 @@ fn without_effect(keys: &Keys) -> Vec<String> {
         .iter()
         .map(|key| key.options.letters())
         .collect();
-    let idle = |letter: &char| !taken.contains(*letter);
+    // One letter for both ends of a field, of which a key may have one.
+    let ends = |of: &Options| of.skips_blanks();
+    let of_keys = || keys.written.iter().map(|key| ends(&key.options));
+    let (skips_start, skips_end) = ends(&keys.global);
+    let idle_b = skips_start && !of_keys().any(|(start, _)| start)
+        || skips_end && !of_keys().any(|(_, end)| end);
+    let idle = |letter: &char| match letter {
+        'b' => idle_b,
+        letter => !taken.contains(*letter),
+    };
     let mut letters: String = keys.global.letters().chars().filter(idle).collect();
     let mut told = Vec::new();
     let decides_ties = keys.order.last_resort != LastResort::Place && letters.contains('r');

@@ -154,6 +154,12 @@ fn count_is_sort_uniq_and_sort() {
         "sortmill count -qz --by-count nul",
         "sort -z nul | uniq -zc | sort -z -k1,1nr -k2",
     );
+    // The first file with a line has fewer than the header: that of the counts is as short.
+    agree(
+        &scratch,
+        "printf 'H1\\n' > a; printf 'H1\\nH2\\nx\\ny\\ny\\n' > b; sortmill count -q --by-count --header 2 empty a b",
+        "echo H1; printf 'x\\ny\\ny\\n' | sort | uniq -c | sort -k1,1nr -k2",
+    );
     // Nothing is left where it lay.
     std::fs::create_dir(scratch.path("temp")).unwrap();
     let line = "-q --by-count -T {}temp -o {}out {}much";

@@ -81,8 +81,12 @@ pub(super) fn skippable_bytes(start: &[u8]) -> Option<u64> {
 
 /// Whether a legacy frame of lz4 begins so.
 pub(super) fn begins_legacy(start: &[u8]) -> bool {
+    // An empty one has no block, and another frame may follow.
+    let begins_another = |rest: &[u8]| {
+        rest.starts_with(LZ4) || rest.starts_with(legacy::MAGIC) || skippable_bytes(rest).is_some()
+    };
     let rest = start.strip_prefix(legacy::MAGIC);
-    rest.is_some_and(legacy::may_be_block)
+    rest.is_some_and(|rest| legacy::may_be_block(rest) || begins_another(rest))
 }
 
 /// Whether a file that begins so may be one of the .lzma format, which has no magic number: its first bytes are

@@ -123,6 +123,7 @@ pub fn check_parts(
         .map_err(|error| Error::io("listing the parts", folder, &error))?;
     let mut extra: Vec<String> = names
         .into_iter()
+        .filter_map(|name| name.into_string().ok())
         .filter(|name| manifest.name.number(name).is_some() && !manifest.names(name))
         .collect();
     extra.sort();

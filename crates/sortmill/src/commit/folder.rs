@@ -11,6 +11,7 @@
 //! the name stands for all of the old output or all of the new one. It is removed file by file, as its own
 //! manifest names them; a folder with anything else in it is refused before the work begins.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -142,7 +143,8 @@ fn refuse_others(os: &dyn Os, path: &Path, manifest: &Manifest) -> Result<()> {
     let names = os
         .list_dir(path)
         .map_err(|error| Error::io(FINDING, path, &error))?;
-    match names.iter().find(|name| !manifest.names(name)) {
+    let is_other = |name: &&OsString| !name.to_str().is_some_and(|name| manifest.names(name));
+    match names.iter().find(is_other) {
         None => Ok(()),
         Some(name) => {
             let cause = format!("it holds {name:?}, which is no part of the earlier output");
@@ -335,10 +337,13 @@ pub fn remove_parts(os: &dyn Os, path: &Path, name: Option<&PartName>) -> io::Re
 
 fn remove(os: &dyn Os, path: &Path, is_part: impl Fn(&str) -> bool) -> io::Result<()> {
     let names = os.list_dir(path)?;
-    for file in names.iter().filter(|file| *file != manifest::NAME) {
+    for file in names.iter().filter_map(|file| file.to_str()) {
+        if file == manifest::NAME {
+            continue;
+        }
         if is_part(file) {
             os.remove_file(&path.join(file))?;
-        } else if TRIED.contains(&file.as_str()) {
+        } else if TRIED.contains(&file) {
             os.remove_dir(&path.join(file))?;
         }
     }

@@ -89,7 +89,12 @@ fn power(rest: &[u8]) -> Option<i64> {
     if digits.is_empty() || digit_count(digits) < digits.len() {
         return None;
     }
-    let add = |sum: i64, digit: &u8| (10 * sum + i64::from(digit - b'0')).min(POWER_MAX);
+    let add = |sum: i64, digit: &u8| {
+        let sum = sum
+            .saturating_mul(10)
+            .saturating_add(i64::from(digit - b'0'));
+        sum.min(POWER_MAX)
+    };
     let power = digits.iter().fold(0, add);
     Some(if is_negative { -power } else { power })
 }
@@ -124,7 +129,9 @@ mod tests {
             &["-9.99"],
             &["-.5", "-5e-1"],
             &["-1e-999999999999999999"],
+            &["-1e-9223372036854775808", "-1e-99999999999999999999"],
             &["0", "-0", "+0.00", "0e5", "0."],
+            &["1e-9223372036854775809", "1e-99999999999999999999"],
             &["1e-999999999999999999"],
             &["1e-400"],
             &["0.1", "1E-1", "00.10"],
@@ -134,6 +141,8 @@ mod tests {
             &["123456789012345678901234567891"],
             &["1e31"],
             &["1e400"],
+            &["1e999999999999999999"],
+            &["1e9223372036854775808", "1e18446744073709551616"],
             &["inf", "+Inf"],
             &["nan", "NaN", "-nan"],
         ];

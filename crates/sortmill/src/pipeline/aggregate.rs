@@ -508,6 +508,15 @@ impl Owned {
         }
     }
 
+    /// The same of one that tells a group, which knows only one zero.
+    #[must_use]
+    pub fn of_key(value: Value<'_>) -> Self {
+        match value {
+            Value::F64(0.0) => Self::Plain(Value::F64(0.0)),
+            value => Self::new(value),
+        }
+    }
+
     /// The value.
     #[must_use]
     pub fn value(&self) -> Value<'_> {

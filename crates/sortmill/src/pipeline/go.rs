@@ -399,7 +399,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Pipeline::run`].
-    pub fn head(&self, count: usize, os: &dyn Os) -> Result<Option<Vec<Vec<Owned>>>> {
+    pub fn head(&self, count: usize, os: &dyn Os, stop: &Stop) -> Result<Option<Vec<Vec<Owned>>>> {
         let mut before = Vec::new();
         for node in &self.nodes {
             match &node.kind {
@@ -422,7 +422,7 @@ impl Table {
         {
             return Ok(None);
         }
-        let found = run::look_up_columns(&job, &mut sources, os, &Stop::new())?;
+        let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.inputs.bind(&mut job));
         let (mut reader, mut steps) = (Reader::new(&bound), Steps::new(&before));
@@ -446,7 +446,7 @@ impl Table {
             Ok(rows.len())
         };
         let mut seen = 0;
-        let has_all = run::first_records(&job, &sources, os, |record, origin| {
+        let has_all = run::first_records(&job, &sources, os, stop, |record, origin| {
             reader.read(record, origin, &mut |record| {
                 steps.go(going, record, &mut |values| {
                     seen = take(values)?;

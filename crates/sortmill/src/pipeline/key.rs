@@ -60,6 +60,8 @@ pub struct KeyColumn {
     pub descending: bool,
     /// What stands in place of a value that is missing, if one may be.
     null: Option<u8>,
+    /// Whether floats are told apart by all their bits.
+    is_exact: bool,
     /// Whether it is the last of the key.
     is_last: bool,
 }
@@ -98,10 +100,28 @@ pub fn key_columns(table: &[Column], columns: &[OrderColumn]) -> Vec<KeyColumn> 
             kind: table[by.at].kind,
             descending: by.descending,
             null: table[by.at].nullable.then_some(null),
+            is_exact: false,
             is_last: number + 1 == columns.len(),
         }
     };
     columns.iter().enumerate().map(part).collect()
+}
+
+/// Has a key of all columns end with the bits of floats: so records that differ only in the sign of a zero have an order, too.
+pub fn tell_floats_apart(key: &mut Vec<KeyColumn>, table: &[Column]) {
+    let floats = key.iter().filter(|part| part.kind == Type::F64);
+    let exact = floats.map(|part| KeyColumn {
+        descending: false,
+        null: table[part.at].nullable.then_some(NULL_LAST),
+        is_exact: true,
+        is_last: false,
+        ..*part
+    });
+    let exact: Vec<KeyColumn> = exact.collect();
+    if !exact.is_empty() {
+        key.iter_mut().for_each(|part| part.is_last = false);
+    }
+    key.extend(exact);
 }
 
 /// Whether a key alone tells all of its columns' values.
@@ -139,6 +159,9 @@ pub fn write(key: &[KeyColumn], record: &[Value<'_>], to: &mut Vec<u8>) {
                 to.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
             }
             Value::U64(value) => to.extend_from_slice(&value.to_be_bytes()),
+            Value::F64(value) if part.is_exact => {
+                to.extend_from_slice(&turned(value.to_bits()).to_be_bytes());
+            }
             Value::F64(value) => to.extend_from_slice(&float_bits(value).to_be_bytes()),
             Value::Bool(value) => to.push(u8::from(value)),
         }
@@ -176,7 +199,11 @@ pub fn float_bits(value: f64) -> u64 {
         _ if value == 0.0 => 0.0,
         _ => value,
     };
-    let bits = value.to_bits();
+    turned(value.to_bits())
+}
+
+/// The bits of a float as a number that compares as it does.
+fn turned(bits: u64) -> u64 {
     match bits >> 63 {
         0 => bits ^ 1 << 63,
         _ => !bits,

@@ -20,7 +20,7 @@ const LIST_BYTES_MAX: usize = 16 << 20;
 
 impl Groups {
     /// A record for each group: its columns, and as `name`, a binary column, all values of `column`, of type u64, in rising
-    /// order, which [`unpack`] tells. The engine puts them in order.
+    /// order, which [`unpack`] tells. The engine puts them in order. Where there is no value none is in the list.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there or of another type, and for a name that is taken. When it runs,
@@ -42,13 +42,13 @@ impl Groups {
             let (mut key, mut list, mut last): (Vec<Owned>, _, _) = (Vec::new(), Vec::new(), 0);
             Box::new(move |event, out| match event {
                 Event::Record(record) => {
-                    let Value::U64(number) = record[at] else {
-                        unreachable!("the column is of type u64");
-                    };
                     if key.is_empty() {
-                        key.extend(by.iter().map(|&at| Owned::new(record[at])));
+                        key.extend(by.iter().map(|&at| Owned::of_key(record[at])));
                         last = 0;
                     }
+                    let Value::U64(number) = record[at] else {
+                        return Ok(());
+                    };
                     write_number(number - last, &mut list);
                     last = number;
                     match list.len() > LIST_BYTES_MAX {

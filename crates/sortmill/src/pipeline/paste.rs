@@ -52,8 +52,8 @@ pub fn paste(os: Arc<dyn Os>, files: &[(&Path, &[Column])]) -> Result<Table> {
             return Err(wrong(format!("{} has no columns", path.display())));
         };
         match columns.first() {
-            Some(first) if first.kind != group.kind => {
-                let (one, other) = (first.kind.name(), group.kind.name());
+            Some(first) if first.type_name() != group.type_name() => {
+                let (one, other) = (first.type_name(), group.type_name());
                 return Err(wrong(format!(
                     "groups are of type {one} and of type {other}"
                 )));

@@ -3,6 +3,8 @@
 //! `*` is any text within a name, `?` a character of it, `**` as a whole name any number of folders. Names that begin with a dot
 //! match only what begins with one, as shells have it. A path without any of these is itself, whatever it is.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sortmill_io::Os;
@@ -14,34 +16,36 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// # Errors
 /// [`ErrorKind::Input`] for a pattern that no file matches, and for folders that cannot be read.
-pub fn expand(os: &dyn Os, patterns: &[String]) -> Result<Vec<PathBuf>> {
+pub fn expand(os: &dyn Os, patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for pattern in patterns {
-        if !is_pattern(pattern) {
-            all.push(PathBuf::from(pattern));
+        let bytes = pattern.as_os_str().as_bytes();
+        if !is_pattern(bytes) {
+            all.push(pattern.clone());
             continue;
         }
-        let mut names: Vec<&str> = pattern.split('/').filter(|name| !name.is_empty()).collect();
-        let start = if pattern.starts_with('/') { "/" } else { "" };
+        let names = bytes.split(|&byte| byte == b'/');
+        let mut names: Vec<&[u8]> = names.filter(|name| !name.is_empty()).collect();
+        let start = if bytes.starts_with(b"/") { "/" } else { "" };
         let plain = names.iter().take_while(|name| !is_pattern(name)).count();
         let rest = names.split_off(plain);
         let mut start = PathBuf::from(start);
-        start.extend(&names);
+        start.extend(names.into_iter().map(OsStr::from_bytes));
         let mut found = Vec::new();
         walk(os, &start, &rest, &mut Vec::new(), &mut found)?;
         found.sort_unstable();
         found.dedup();
         if found.is_empty() {
             let error = Error::new(ErrorKind::Input, "looking for inputs", "no file matches");
-            return Err(error.at(Path::new(pattern)));
+            return Err(error.at(pattern));
         }
         all.extend(found);
     }
     Ok(all)
 }
 
-fn is_pattern(name: &str) -> bool {
-    name.contains(['*', '?'])
+fn is_pattern(name: &[u8]) -> bool {
+    name.iter().any(|byte| b"*?".contains(byte))
 }
 
 /// Adds what lies in `folder` and matches `names`. `above` are the folders on the way there, so that none is entered in
@@ -49,15 +53,19 @@ fn is_pattern(name: &str) -> bool {
 fn walk(
     os: &dyn Os,
     folder: &Path,
-    names: &[&str],
+    names: &[&[u8]],
     above: &mut Vec<(u64, u64)>,
     found: &mut Vec<PathBuf>,
 ) -> Result<()> {
     let Some((name, rest)) = names.split_first() else {
         return Ok(());
     };
-    if *name == "**" {
-        let rest = if rest.is_empty() { &["*"][..] } else { rest };
+    if *name == b"**" {
+        let rest = if rest.is_empty() {
+            &[&b"*"[..]][..]
+        } else {
+            rest
+        };
         walk(os, folder, rest, above, found)?;
     }
     let here = match folder.as_os_str().is_empty() {
@@ -73,8 +81,8 @@ fn walk(
     };
     above.push(os.meta_at(here).map_err(failed)?.identity);
     for entry in entries {
-        let is_hidden = entry.starts_with('.') && !name.starts_with('.');
-        if is_hidden || (*name != "**" && !matches(name.as_bytes(), entry.as_bytes())) {
+        let is_hidden = entry.as_bytes().starts_with(b".") && !name.starts_with(b".");
+        if is_hidden || (*name != b"**" && !matches(name, entry.as_bytes())) {
             continue;
         }
         let path = folder.join(&entry);
@@ -84,8 +92,8 @@ fn walk(
         };
         let enters = meta.kind == Kind::Directory && !above.contains(&meta.identity);
         match *name {
-            "**" if enters => walk(os, &path, names, above, found)?,
-            "**" => {}
+            b"**" if enters => walk(os, &path, names, above, found)?,
+            b"**" => {}
             _ if rest.is_empty() && meta.kind == Kind::Regular => found.push(path),
             _ if enters => walk(os, &path, rest, above, found)?,
             _ => {}

@@ -70,7 +70,10 @@ impl Csv {
 
 /// The lines of text files, as the column `line`, without their ends (`\n` or `\r\n`). `patterns` are paths or have `*`, `?`
 /// and `**`; compressed files are read as what they were. The first `skip_header` lines of each file are passed over.
-pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_header: u64) -> Table {
+pub fn read_text(
+    patterns: impl IntoIterator<Item = impl Into<PathBuf>>,
+    skip_header: u64,
+) -> Table {
     let columns = vec![Column::new("line", Type::String)];
     let inputs = Inputs::new(patterns, How::Text { skip_header }, columns);
     inputs.table()
@@ -83,7 +86,7 @@ pub fn read_text(patterns: impl IntoIterator<Item = impl Into<String>>, skip_hea
 /// # Errors
 /// [`ErrorKind::Usage`] without columns, with two of one name, and for bytes that cannot tell values apart.
 pub fn read_csv(
-    patterns: impl IntoIterator<Item = impl Into<String>>,
+    patterns: impl IntoIterator<Item = impl Into<PathBuf>>,
     csv: Csv,
     columns: Vec<Column>,
 ) -> Result<Table> {
@@ -98,7 +101,7 @@ pub fn read_csv(
 /// # Errors
 /// [`ErrorKind::Input`] for files that cannot be read, and if all are empty; [`ErrorKind::Usage`] for a pipe, whose
 /// beginning can be read only once.
-pub fn csv_names(os: &dyn Os, patterns: &[String], csv: Csv) -> Result<Vec<String>> {
+pub fn csv_names(os: &dyn Os, patterns: &[PathBuf], csv: Csv) -> Result<Vec<String>> {
     const DOING: &str = "reading the header";
     let nothing = Inputs::new(patterns.to_vec(), How::Csv(csv), Vec::new());
     let columns = nothing.columns_of(csv);
@@ -133,7 +136,7 @@ pub fn csv_names(os: &dyn Os, patterns: &[String], csv: Csv) -> Result<Vec<Strin
         return texts.into_iter().map(name).collect();
     }
     let cause = "all files are empty, so nothing names their columns";
-    let first = patterns.first().map(PathBuf::from).unwrap_or_default();
+    let first = patterns.first().cloned().unwrap_or_default();
     Err(Error::new(ErrorKind::Input, DOING, cause).at(&first))
 }
 
@@ -144,7 +147,7 @@ pub fn csv_names(os: &dyn Os, patterns: &[String], csv: Csv) -> Result<Vec<Strin
 /// # Errors
 /// [`ErrorKind::Usage`] without columns, and with two of one name.
 pub fn read_jsonl(
-    patterns: impl IntoIterator<Item = impl Into<String>>,
+    patterns: impl IntoIterator<Item = impl Into<PathBuf>>,
     columns: Vec<Column>,
 ) -> Result<Table> {
     check_columns(&columns)?;
@@ -157,7 +160,7 @@ pub fn read_jsonl(
 /// # Errors
 /// [`ErrorKind::Usage`] for a key that is empty or not within the record.
 pub fn read_fixed(
-    patterns: impl IntoIterator<Item = impl Into<String>>,
+    patterns: impl IntoIterator<Item = impl Into<PathBuf>>,
     record_bytes: u32,
     key: (u32, u32),
 ) -> Result<Table> {
@@ -168,7 +171,7 @@ pub fn read_fixed(
 
 /// Pairs of a key and a value of any lengths ([`Format::Kv`]), of `patterns` as [`read_text`] has them, as the columns `key`
 /// and `value`.
-pub fn read_kv(patterns: impl IntoIterator<Item = impl Into<String>>) -> Table {
+pub fn read_kv(patterns: impl IntoIterator<Item = impl Into<PathBuf>>) -> Table {
     Inputs::new(patterns, How::Kv, pair_columns()).table()
 }
 
@@ -268,7 +271,7 @@ impl Table {
 #[derive(Clone)]
 pub(super) struct Inputs {
     /// Paths and patterns.
-    patterns: Vec<String>,
+    patterns: Vec<PathBuf>,
     how: How,
     /// What is read out of records.
     columns: Vec<Column>,
@@ -315,7 +318,7 @@ impl How {
 
 impl Inputs {
     fn new(
-        patterns: impl IntoIterator<Item = impl Into<String>>,
+        patterns: impl IntoIterator<Item = impl Into<PathBuf>>,
         how: How,
         columns: Vec<Column>,
     ) -> Self {
@@ -350,7 +353,11 @@ impl Inputs {
     pub fn words(&self) -> String {
         match self.how {
             How::Rows { name, .. } => format!("records of {name}"),
-            _ => format!("{} of {}", self.how.name(), self.patterns.join(", ")),
+            _ => {
+                let patterns = self.patterns.iter();
+                let shown: Vec<String> = patterns.map(|path| path.display().to_string()).collect();
+                format!("{} of {}", self.how.name(), shown.join(", "))
+            }
         }
     }
 

@@ -414,16 +414,32 @@ fn of_floats(what: Binary, one: f64, other: f64) -> f64 {
         Binary::Add => one + other,
         Binary::Subtract => one - other,
         Binary::Multiply => one * other,
-        Binary::FloorDivide => (one / other).floor(),
-        Binary::Remainder => {
-            let rest = one % other;
-            match rest != 0.0 && (rest < 0.0) != (other < 0.0) {
-                true => rest + other,
-                false => rest,
-            }
-        }
+        Binary::FloorDivide => divided(one, other).0,
+        Binary::Remainder => divided(one, other).1,
         _ => one / other,
     }
+}
+
+/// Quotient, rounded down, and remainder, as CPython's `divmod` has them (Objects/floatobject.c): what is left fits the quotient,
+/// where the rounded `one / other` may be one too many.
+fn divided(one: f64, other: f64) -> (f64, f64) {
+    if other == 0.0 {
+        return ((one / other).floor(), one % other);
+    }
+    let (mut rest, mut quotient) = (one % other, (one - one % other) / other);
+    if rest == 0.0 {
+        rest = 0.0_f64.copysign(other);
+    } else if (rest < 0.0) != (other < 0.0) {
+        rest += other;
+        quotient -= 1.0;
+    }
+    let whole = quotient.floor();
+    let whole = match quotient {
+        0.0 => 0.0_f64.copysign(one / other),
+        _ if quotient - whole > 0.5 => whole + 1.0,
+        _ => whole,
+    };
+    (whole, rest)
 }
 
 /// `None` where one is no number.

@@ -251,7 +251,7 @@ impl Open {
         let along = &record[..self.plan.spread.along.len()];
         self.keys.clear();
         self.keys
-            .extend(along.iter().map(|&value| Owned::new(value)));
+            .extend(along.iter().map(|&value| Owned::of_key(value)));
         self.states.clear();
         let begun = self.plan.aggregates.iter().map(|(_, one)| one.begin());
         self.states.extend(begun);

@@ -112,7 +112,10 @@ impl Shuffle {
         let mut all = by.to_vec();
         let others = (0..table.len()).filter(|&at| by.iter().all(|by| by.at != at));
         all.extend(others.map(OrderColumn::up));
-        Self::new(table, &all, How::Top(count))
+        let mut shuffle = Self::new(table, &all, How::Top(count));
+        key::tell_floats_apart(&mut shuffle.key, table);
+        let group_count = shuffle.key.len();
+        shuffle.grouped(group_count)
     }
 
     /// Groups; of `aggregates` at most one counts the different values of a column.

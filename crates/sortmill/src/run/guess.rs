@@ -64,12 +64,17 @@ pub fn mapped(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<Option<Mappe
         seen.0 > 0
     };
     let all = bytes.len();
+    let mut header_left = job.header_lines;
     sample_records(
         &job.input_order()?,
         &bytes,
         &Begun::default(),
         all,
         |record| {
+            if header_left > 0 {
+                header_left -= 1;
+                return;
+            }
             from_bytes += record.len() as u64;
             made.place.1 += 1;
             mapper(Some(record), &mut made);

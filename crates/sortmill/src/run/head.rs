@@ -8,6 +8,7 @@ use crate::batch::Origin;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::order::{Begun, Order};
+use crate::queue::Stop;
 use crate::stage::read::{Source, unpacked};
 
 const DOING: &str = "reading the input";
@@ -20,11 +21,12 @@ const LOOK_BYTES_MAX: usize = 32 << 20;
 /// no file nothing.
 ///
 /// # Errors
-/// Inputs that cannot be read, with the place of a record that is none; that of `see`.
+/// The job's, when it is ending. /// Inputs that cannot be read, with the place of a record that is none; that of `see`.
 pub fn first_records(
     job: &Job,
     sources: &[Source],
     os: &dyn Os,
+    stop: &Stop,
     mut see: impl FnMut(&[u8], Origin) -> Result<bool>,
 ) -> Result<bool> {
     let order = job.input_order()?;
@@ -41,7 +43,8 @@ pub fn first_records(
         };
         let mut look_bytes = LOOK_BYTES;
         loop {
-            let read = beginning(os, source, look_bytes);
+            stop.check()?;
+            let read = beginning(os, source, look_bytes, stop);
             let (bytes, is_all) = read.map_err(|error| {
                 Error::io(DOING, &source.file.path, &error).kind(ErrorKind::Input)
             })?;
@@ -49,7 +52,7 @@ pub fn first_records(
                 // It is damaged, or little of much: the job itself knows what to do.
                 return Ok(false);
             }
-            if walk.go(bytes, is_all, &mut see)? {
+            if walk.go(bytes, is_all, stop, &mut see)? {
                 return Ok(true);
             }
             if is_all {
@@ -65,7 +68,12 @@ pub fn first_records(
 }
 
 /// The first bytes of a file, or of what a compressed one was: at most `bytes`, and whether that is all of them.
-fn beginning(os: &dyn Os, source: &Source, bytes: usize) -> std::io::Result<(Vec<u8>, bool)> {
+fn beginning(
+    os: &dyn Os,
+    source: &Source,
+    bytes: usize,
+    stop: &Stop,
+) -> std::io::Result<(Vec<u8>, bool)> {
     let file = os.open(&source.file.path, Access::Cached)?;
     let wanted = match source.codec {
         None => bytes,
@@ -74,7 +82,7 @@ fn beginning(os: &dyn Os, source: &Source, bytes: usize) -> std::io::Result<(Vec
     let mut raw = vec![0; wanted.min(source.meta.bytes as usize + 1)];
     let mut filled = 0;
     while filled < raw.len() {
-        match os.read_stream(&file, &mut raw[filled..], &|| false)? {
+        match os.read_stream(&file, &mut raw[filled..], &|| stop.is_stopped())? {
             0 => break,
             moved => filled += moved,
         }
@@ -107,6 +115,7 @@ impl Walk<'_> {
         &mut self,
         mut bytes: Vec<u8>,
         is_all: bool,
+        stop: &Stop,
         see: &mut impl FnMut(&[u8], Origin) -> Result<bool>,
     ) -> Result<bool> {
         let delimiter = self.order.delimiter();
@@ -133,6 +142,7 @@ impl Walk<'_> {
                     self.origin.line += newlines(&record[..wrong.at]);
                     self.wrong(wrong.at, &wrong.cause)
                 })?;
+                stop.check()?;
                 let seen = see(record, self.origin);
                 if seen.map_err(|mut error| {
                     if error.path.is_some() {

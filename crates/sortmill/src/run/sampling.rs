@@ -4,7 +4,7 @@ use sortmill_io::sync::Arc;
 use sortmill_io::{Op, OpKind, Pool};
 
 use super::Shared;
-use crate::batch::{Chunk, Records};
+use crate::batch::{Chunk, Pause, Records};
 use crate::chunks::Chunks;
 use crate::error::{Error, Result};
 use crate::job::{Boundaries, Mapper};
@@ -47,7 +47,7 @@ pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
     let chunk_bytes = shared.plan.chunk_bytes as u64;
     let first_chunks = Chunks::first_chunks(&super::extents(sources), chunk_bytes);
     let places = places(shared, sources);
-    let mut sample = Sample::default();
+    let (mut sample, mut seen) = (Sample::default(), Seen::new(shared));
     let mut firsts = vec![None; places.len()];
     let bytes = read_places(shared, sources, &places, |number, bytes| {
         let (input, offset) = places[number];
@@ -56,8 +56,9 @@ pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
         if shared.job.map.is_none() {
             firsts[number] = first_key(shared, offset, bytes);
         }
-        add_to_sample(shared, &mut sample, chunk, offset, bytes);
+        add_to_sample(shared, (&mut sample, &mut seen), chunk, offset, bytes);
     })?;
+    seen.end(&mut sample);
     Ok(Drawn {
         sample,
         firsts,
@@ -250,7 +251,13 @@ fn begun_at(shared: &Shared<'_>, offset: u64) -> Begun {
     })
 }
 
-fn add_to_sample(shared: &Shared<'_>, sample: &mut Sample, chunk: u64, offset: u64, bytes: &[u8]) {
+fn add_to_sample(
+    shared: &Shared<'_>,
+    (sample, seen): (&mut Sample, &mut Seen<'_>),
+    chunk: u64,
+    offset: u64,
+    bytes: &[u8],
+) {
     let plan = shared.plan;
     let begun = begun_at(shared, offset);
     if shared.job.map.is_none()
@@ -258,73 +265,96 @@ fn add_to_sample(shared: &Shared<'_>, sample: &mut Sample, chunk: u64, offset: u
     {
         sample.add(&plan.order, line, chunk);
     }
-    let mut seen = Seen::new(shared, sample);
+    // A header is no record, as far as it lies there.
+    let mut header_left = if offset == 0 {
+        shared.job.header_lines
+    } else {
+        0
+    };
     sample_records(
         plan.input_order(),
         bytes,
         &begun,
         KEYS_PER_PLACE,
-        |record| {
-            seen.add(record, chunk);
+        |record| match header_left {
+            0 => seen.add(sample, record, chunk),
+            _ => header_left -= 1,
         },
     );
-    seen.end(chunk);
+    seen.pause(sample, chunk);
 }
 
-/// Records on their way into a sample, through the map function if there is one.
+/// Records on their way into a sample, through the map function if there is one: one for all places, since to begin may take it
+/// long.
 struct Seen<'a> {
     order: &'a Order,
-    sample: &'a mut Sample,
     mapped: Option<(Mapper, Records)>,
+    /// The function gathers records, of one place alone.
+    gathers: bool,
+    /// Where the last one lay.
+    chunk: u64,
 }
 
 impl<'a> Seen<'a> {
-    fn new(shared: &'a Shared<'_>, sample: &'a mut Sample) -> Self {
+    fn new(shared: &'a Shared<'_>) -> Self {
         let plan = shared.plan;
         let room = plan.mapped_bytes_max;
         let made = || Records::new(plan.order.clone(), room, usize::MAX).of_sample();
         let map = shared.job.map.as_ref();
         Self {
             order: &plan.order,
-            sample,
             mapped: map.map(|make| (make(STATE_BYTES), made())),
+            gathers: shared.job.map_gathers_bytes > 0,
+            chunk: 0,
         }
     }
 
-    fn add(&mut self, record: &[u8], chunk: u64) {
+    fn add(&mut self, sample: &mut Sample, record: &[u8], chunk: u64) {
         match &mut self.mapped {
             // Between quotes nothing is what it looks like.
             None if self.order.check(record).is_err() => {}
-            None => self.sample.add(self.order, record, chunk),
+            None => sample.add(self.order, record, chunk),
             Some((mapper, made)) => {
                 made.place.1 += 1;
                 mapper(Some(record), made);
-                self.take(chunk);
+                self.take(sample, chunk);
             }
         }
     }
 
     /// Adds what was made; `false` if nothing was. What is wrong with it shows when it is distributed.
-    fn take(&mut self, chunk: u64) -> bool {
+    fn take(&mut self, sample: &mut Sample, chunk: u64) -> bool {
         let Some((_, made)) = &mut self.mapped else {
             return false;
         };
         let is_some = made.sizes().0 > 0;
         if let Ok(batch) = made.batch(chunk, 0) {
             let records = batch.records();
-            records.for_each(|record| self.sample.add(self.order, record, chunk));
+            records.for_each(|record| sample.add(self.order, record, chunk));
         }
         made.clear();
         is_some
     }
 
+    /// No more records come from this place.
+    fn pause(&mut self, sample: &mut Sample, chunk: u64) {
+        self.chunk = chunk;
+        if self.gathers {
+            self.rest(sample, Pause::Chunk);
+        }
+    }
+
     /// No more records come.
-    fn end(&mut self, chunk: u64) {
-        loop {
-            if let Some((mapper, made)) = &mut self.mapped {
-                mapper(None, made);
-            }
-            if !self.take(chunk) {
+    fn end(&mut self, sample: &mut Sample) {
+        self.rest(sample, Pause::End);
+    }
+
+    /// Adds what the function makes without another record.
+    fn rest(&mut self, sample: &mut Sample, pause: Pause) {
+        while let Some((mapper, made)) = &mut self.mapped {
+            made.pause_for(pause);
+            mapper(None, made);
+            if !self.take(sample, self.chunk) {
                 return;
             }
         }
@@ -350,6 +380,8 @@ pub struct StreamSampler<'a> {
     shared: &'a Shared<'a>,
     partitions: &'a Partitions<'a>,
     sample: Option<Sample>,
+    /// What looks at records, since the first one.
+    seen: Option<Seen<'a>>,
 }
 
 impl<'a> StreamSampler<'a> {
@@ -358,6 +390,7 @@ impl<'a> StreamSampler<'a> {
             shared,
             partitions,
             sample: Some(Sample::default()),
+            seen: None,
         }
     }
 }
@@ -371,9 +404,9 @@ impl Watcher for StreamSampler<'_> {
             return;
         }
         let plan = self.shared.plan;
-        let mut seen = Seen::new(self.shared, sample);
+        let seen = self.seen.get_or_insert_with(|| Seen::new(self.shared));
         if let Some(long) = &chunk.long {
-            seen.add(long.short(), chunk.number);
+            seen.add(sample, long.short(), chunk.number);
         }
         let bytes = &chunk.buffer[chunk.records.clone()];
         let begun = Begun::default();
@@ -382,17 +415,18 @@ impl Watcher for StreamSampler<'_> {
             bytes,
             &begun,
             KEYS_PER_CHUNK,
-            |record| {
-                seen.add(record, chunk.number);
-            },
+            |record| seen.add(sample, record, chunk.number),
         );
-        seen.end(chunk.number);
+        seen.pause(sample, chunk.number);
     }
 
     fn must_decide(&mut self) {
-        let Some(sample) = self.sample.take() else {
+        let Some(mut sample) = self.sample.take() else {
             return;
         };
+        if let Some(mut seen) = self.seen.take() {
+            seen.end(&mut sample);
+        }
         begin(self.shared, self.partitions, sample);
     }
 }

@@ -619,7 +619,8 @@ impl<'a> Phase<'a> {
         )
     }
 
-    /// Puts what lies in front of all units. Those that take turns wait for it as long as `sink` is held.
+    /// Puts what lies in front of all units. Those that take turns wait for it as long as `sink` is held. Where temporary data
+    /// lie in the output's space, it waits as the first unit does for those that lie where it goes.
     fn put_header(
         &self,
         header: &[u8],
@@ -628,6 +629,9 @@ impl<'a> Phase<'a> {
     ) -> Result<()> {
         if header.is_empty() {
             return Ok(());
+        }
+        if !self.in_turn && !self.places.wait_free(0) {
+            return Err(self.shared.stop.error());
         }
         let framed = self.shared.job.reduce_framing.as_ref().map(Framed::new);
         let mut first = Sink::new(self.output, 0).gathering(framed);

@@ -555,3 +555,23 @@ fn faults_that_alter_the_output() {
         assert!(found > 3, "{found} found");
     }
 }
+
+/// A header lies where temporary data of the first partition do, in the output's space. It was written before they were read, and
+/// then the job said that the device had lost them.
+#[test]
+fn a_long_header_waits_for_what_lies_there() {
+    let seed = seed();
+    println!("SEED={seed}");
+    let mut case = Case::new(seed, 1_500_000);
+    let header = [vec![b'h'; 100_000], b"\n".to_vec()].concat();
+    case.input = Arc::new([&header[..], &case.input].concat());
+    case.expected = Arc::new([&header[..], &case.expected].concat());
+    case.header_lines = 1;
+    case.tuning.partition_count = Some(3);
+    for round in 0..40 {
+        let outcome = case.run(seed.wrapping_add(round), None);
+        judge(&case, &outcome, false);
+        let report = outcome.result.unwrap();
+        assert!(report.bytes.temp_written > 0 && report.plan.shared_bytes.is_some());
+    }
+}

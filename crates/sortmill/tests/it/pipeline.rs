@@ -529,7 +529,7 @@ fn through_pipes() {
                 .success()
         );
     }
-    let table = read_text([from.to_string_lossy()], 0)
+    let table = read_text([&from], 0)
         .flat_map(&words("line").lower())
         .unwrap();
     let counts = table.group_by(&["word"]).unwrap().agg(&[count()]).unwrap();

@@ -40,7 +40,7 @@ impl Numbers {
     fn table(&self) -> Table {
         let columns = columns_of([("i", Type::I64), ("u", Type::U64), ("f", Type::F64)]);
         let path = self.scratch.path("in.tsv").to_string_lossy().into_owned();
-        read_csv([path], Csv::plain(b'\t'), columns).unwrap()
+        read_csv([&path], Csv::plain(b'\t'), columns).unwrap()
     }
 
     fn out(&self, name: &str) -> PathBuf {
@@ -260,7 +260,7 @@ fn lists_are_unpacked() {
     let runner = Runner::new(small()).unwrap().in_folder(scratch.path(""));
     let columns = columns_of([("source", Type::U64), ("target", Type::U64)]);
     let path = scratch.path("edges").to_string_lossy().into_owned();
-    let table = read_csv([path], Csv::plain(b'\t'), columns).unwrap();
+    let table = read_csv([&path], Csv::plain(b'\t'), columns).unwrap();
     let lists = table
         .group_by(&["source"])
         .unwrap()
@@ -320,7 +320,7 @@ fn lists_are_unpacked() {
     let bytes = each(["line"], [("list", Type::Binary)], |[line], out| {
         out(&[line])
     });
-    let bytes = read_text([path], 0).flat_map(bytes).unwrap();
+    let bytes = read_text([&path], 0).flat_map(bytes).unwrap();
     // Whatever is below 128 is a number of one byte.
     let wrong = bytes
         .unpack("list", "n")

@@ -49,7 +49,7 @@ impl Lines {
             Column::new("number", Type::U64),
             Column::new("text", Type::String),
         ];
-        let table = read_text([self.scratch.path("in.txt").to_string_lossy()], 0);
+        let table = read_text([self.scratch.path("in.txt")], 0);
         table
             .flat_map(&fields("line", "\t", columns.to_vec()))
             .unwrap()

@@ -53,7 +53,7 @@ impl Clicks {
             ("page", Type::String),
         ];
         let columns = names.map(|(name, kind)| Column::new(name, kind)).to_vec();
-        let table = read_text([self.scratch.path("in.txt").to_string_lossy()], 0);
+        let table = read_text([self.scratch.path("in.txt")], 0);
         table.flat_map(&fields("line", "\t", columns)).unwrap()
     }
 
@@ -128,7 +128,7 @@ fn keys_are_counted_in_one_loop_as_in_steps() {
     let clicks = Clicks::new("keys_are_counted_in_one_loop_as_in_steps", 40_000);
     let texts = ["user", "time", "page"].map(|name| Column::new(name, Type::String));
     let input = clicks.scratch.path("in.txt");
-    let lines = read_text([input.to_string_lossy()], 0);
+    let lines = read_text([&input], 0);
     let cut = lines.flat_map(&fields("line", "\t", texts.to_vec()));
     let cut = cut.unwrap();
     let stepwise = cut.filter(["page"], |[_]| Ok(true)).unwrap();
@@ -176,7 +176,7 @@ fn keys_that_come_no_more_are_handed_on_in_pieces() {
         .map(|at| format!("k{:07}\n", at / 2))
         .collect();
     std::fs::write(&input, text).unwrap();
-    let lines = read_text([input.to_string_lossy()], 0);
+    let lines = read_text([&input], 0);
     // Of words, which are counted where they are found, and of lines as they are.
     let by_word = lines.flat_map(&words("line")).unwrap();
     for (table, column) in [(by_word, "word"), (lines, "line")] {
@@ -223,7 +223,7 @@ fn words_are_counted_in_one_loop_as_in_steps() {
         .map(|(word, count)| format!("{word}\t{count}"))
         .collect();
     wanted.sort_unstable();
-    let lines = read_text([input.to_string_lossy()], 0);
+    let lines = read_text([&input], 0);
     let cut = lines.flat_map(&words("line").lower()).unwrap();
     let stepwise = cut.filter(["word"], |[_]| Ok(true)).unwrap();
     for table in [&cut, &stepwise] {
@@ -283,7 +283,7 @@ fn an_ordered_group_larger_than_memory_is_one() {
     ];
     let columns = columns.map(|(name, kind)| Column::new(name, kind)).to_vec();
     let made = columns[..2].to_vec();
-    let table = read_text([scratch.path("in.txt").to_string_lossy()], 0);
+    let table = read_text([scratch.path("in.txt")], 0);
     let table = table.flat_map(&fields("line", "\t", columns)).unwrap();
     let groups = table.group_by(&["key"]).unwrap();
     let each = || -> GroupFn { Box::new(|record, out| record.map_or(Ok(()), |of| out(&of[..2]))) };
@@ -607,7 +607,7 @@ fn patterns_and_computed_columns() {
     }
     text += "no such line\n";
     std::fs::write(scratch.path("in.txt"), text).unwrap();
-    let lines = read_text([scratch.path("in.txt").to_string_lossy()], 0);
+    let lines = read_text([scratch.path("in.txt")], 0);
     let columns = ["time", "level", "took"].map(|name| Column::new(name, Type::String));
     let parts = extract(
         "line",

@@ -123,7 +123,7 @@ fn csv_by_its_header() {
         delimiter: b';',
         ..Csv::default()
     };
-    let pattern = [text(&scratch, "?.csv")];
+    let pattern = [scratch.path("?.csv")];
     let names = csv_names(&host(), &pattern, csv).unwrap();
     assert_eq!(names, ["whole", "skip; this", "name", "float", "last"]);
     let columns = vec![
@@ -550,7 +550,7 @@ fn what_is_no_such_record_is_told_with_its_place() {
         "{error}"
     );
     std::fs::write(&input, "").unwrap();
-    let error = csv_names(&host(), &[text(&scratch, "in")], Csv::default()).unwrap_err();
+    let error = csv_names(&host(), &[scratch.path("in")], Csv::default()).unwrap_err();
     assert!(error.to_string().contains("all files are empty"), "{error}");
     // But where columns are named there are no records in them, and that is all.
     assert_eq!(written(&csv().unwrap(), BARE, &out).unwrap(), b"");
@@ -669,7 +669,7 @@ fn the_first_records_without_a_job() {
     let rare = table.filter(["n"], |[n]| Ok(n.i64()? % 7_000 == 0));
     let rare = rare.unwrap();
     let head = |table: &Table, count: usize| {
-        let rows = table.head(count, &host()).unwrap()?;
+        let rows = table.head(count, &host(), &Stop::new()).unwrap()?;
         let number = |row: &Vec<Owned>| match (row[0].value(), row[1].value()) {
             (Value::I64(number), Value::U64(line)) => (number, line),
             other => panic!("{other:?}"),
@@ -690,7 +690,7 @@ fn the_first_records_without_a_job() {
     assert_eq!(head(&table.sort(&[("n", true)]).unwrap(), 4), None);
     assert_eq!(scratch.names(), ["a.csv", "b.csv"]);
     std::fs::write(scratch.path("a.csv"), "name,n\nx,1\n\"\n\",y\n").unwrap();
-    let error = table.head(5, &host()).unwrap_err();
+    let error = table.head(5, &host(), &Stop::new()).unwrap_err();
     assert!(
         error
             .to_string()

@@ -47,7 +47,7 @@ fn input(scratch: &Scratch, random: &mut Random, count: usize) -> (Vec<String>, 
     let lines: Vec<String> = (0..count).map(line).collect();
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(scratch.path("in"), text).unwrap();
-    let table = read_text([scratch.path("in").to_string_lossy()], 0);
+    let table = read_text([scratch.path("in")], 0);
     (lines, table)
 }
 
@@ -149,7 +149,7 @@ fn compressed_files_of_equal_counts() {
                 let bytes = std::fs::metadata(&path).unwrap().len();
                 assert_eq!(part["stored_bytes"], bytes);
                 stored += bytes;
-                let back = read_text([path.to_string_lossy()], 0);
+                let back = read_text([&path], 0);
                 let back = back.write(scratch.path("back"), Form::Text).unwrap();
                 back.run(&small(), &host, &Stop::new()).unwrap();
                 let text = std::fs::read_to_string(scratch.path("back")).unwrap();

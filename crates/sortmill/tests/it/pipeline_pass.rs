@@ -47,7 +47,7 @@ impl Texts {
     }
 
     fn table(&self) -> Table {
-        read_text([self.scratch.path("*.txt*").to_string_lossy()], 0)
+        read_text([self.scratch.path("*.txt*")], 0)
     }
 
     /// Each line with its words told apart, but for those that have none; and what that should be.
@@ -179,7 +179,7 @@ fn what_waits_for_its_turn_is_bounded() {
     let scratch = Scratch::new("what_waits_for_its_turn_is_bounded");
     let line = "x".repeat(99) + "\n";
     std::fs::write(scratch.path("in.txt"), line.repeat(20_000)).unwrap();
-    let table = read_text([scratch.path("in.txt").to_string_lossy()], 0);
+    let table = read_text([scratch.path("in.txt")], 0);
     let table = table.flat_map(each(["line"], [("line", Type::String)], |[line], out| {
         (0..20).try_for_each(|_| out(&[line]))
     }));
@@ -239,7 +239,7 @@ fn compressed_inputs_that_are_ahead_wait_for_their_turn() {
         };
         std::fs::write(path, bytes).unwrap();
     }
-    let table = read_text([scratch.path("in-*").to_string_lossy()], 0);
+    let table = read_text([scratch.path("in-*")], 0);
     let table = table.with_place(Some("file"), Some("number")).unwrap();
     let pipeline = table.write(scratch.path("out"), Form::Text).unwrap();
     let host = Host::new(RingKind::Posix, false).unwrap();

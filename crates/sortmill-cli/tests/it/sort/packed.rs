@@ -101,6 +101,18 @@ fn legacy_files_of_lz4() {
     std::fs::write(scratch.path("noisy"), &legacy[1]).unwrap();
     run_well(sort(words(&scratch, "--memory 200MiB -q -o {}out {}noisy")));
     assert!(std::fs::read(scratch.path("out")).unwrap() == sorted(&noise));
+    // Empty ones among others: the first two were taken for text, and what followed the third for damage.
+    std::fs::write(scratch.path("nothing"), b"").unwrap();
+    let empty = program(Codec::Lz4, &["-lc"], &scratch.path("nothing")).unwrap();
+    for all in [
+        [&empty[..], &legacy[0]].concat(),
+        [&empty[..], &usual].concat(),
+        [&legacy[0][..], &empty, &empty].concat(),
+    ] {
+        std::fs::write(scratch.path("in"), &all).unwrap();
+        run_well(sort(words(&scratch, "--memory 200MiB -q -o {}out {}in")));
+        assert!(std::fs::read(scratch.path("out")).unwrap() == sorted(&input));
+    }
     // Cut off within a block, altered, or followed by something else.
     let cut = &legacy[0][..legacy[0].len() - 3];
     let mut altered = legacy[0].clone();

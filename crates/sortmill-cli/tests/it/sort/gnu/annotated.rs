@@ -17,6 +17,9 @@ const ORDERS: &str = r"
 -k2,2
 -bk2,2
 -k2b,2b
+-k1b,1.1
+-k1nb,1.1 -s
+-k1.1b,1.2
 -k2.2b,2.3b
 -k2n
 -k2g
@@ -52,6 +55,21 @@ fn keys_are_underlined_as_gnu_sort_underlines_them() {
     }
 }
 
+/// A width that is formatted may have 16 bits: these ended in a panic.
+#[test]
+fn long_lines_are_underlined() {
+    let both = Both::new("gnu-debug-long", &[]);
+    for make in [
+        "head -c 65535 /dev/zero | tr '\\0' a",
+        "head -c 65536 /dev/zero | tr '\\0' a",
+        "head -c 70000 /dev/zero | tr '\\0' ' '; echo b",
+    ] {
+        for order in ["", "-k1b,1.1", "-k2", "-b", "-nk2"] {
+            both.agree(&format!("({make}) > long; sort --debug {order} long"));
+        }
+    }
+}
+
 #[test]
 fn doubtful_keys_are_told_where_gnu_sort_tells_them() {
     let both = Both::new("gnu-doubts", DATA);
@@ -74,6 +92,9 @@ sort --debug -r -k2b,2b words
 sort --debug -r -k2b,2bn words
 sort --debug -rs -k2b,2bn words
 sort --debug -rb -k2n,2 words
+sort --debug -b -k1b words
+sort --debug -b -k2b,2b words
+sort --debug -rb -k1b,1 words
 sort --debug -rd -k1,1f -t: words
 sort --debug -r words
 sort --debug +1 -2 words

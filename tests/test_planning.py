@@ -1,0 +1,109 @@
+"""What functions are given before a job begins, to plan it: some records of the input, and nothing comes of that."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sortmill as sm
+
+Record = dict[str, Any]
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_header_is_no_record(tmp_path: Path, processes: int) -> None:
+    """Functions were called with it to plan the job, and in this process what they raised then ended a good one."""
+    (tmp_path / "in.csv").write_text("name,age\nann,3\n")
+    prices = sm.Pipeline().read_csv(tmp_path / "in.csv").map(lambda record: int(record["age"]), columns={"age": int})
+    assert prices.collect(memory="128 MiB", processes=processes) == [{"age": 3}]
+    (tmp_path / "in.txt").write_text("n\n" * 2 + "".join(f"{number}\n" for number in range(200_000)))
+    seen: list[str] = []
+
+    def number(record: Record) -> int:
+        seen.append(record["line"])
+        return int(record["line"])
+
+    numbers = sm.Pipeline().read_text(tmp_path / "in.txt", skip_header=2).map(number, columns={"n": int})
+    made = numbers.sort("n", descending=True).collect(memory="48 MiB", processes=processes, temp=tmp_path)
+    assert [record["n"] for record in made] == list(range(199_999, -1, -1))
+    assert "n" not in seen
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_what_is_raised_over_what_is_no_record_is_passed_by(tmp_path: Path, processes: int) -> None:
+    """Places that are sampled may lie between quotes, where lines look like records."""
+    text = "\n".join(["not", "a", "number"] * 20)
+    rows = "".join(f'"{text}",{number}\n' for number in range(20_000))
+    (tmp_path / "in.csv").write_text("text,n\n" + rows)
+    table = sm.Pipeline().read_csv(tmp_path / "in.csv").map(lambda record: int(record["n"]), columns={"n": int})
+    made = table.sort("n", descending=True).collect(memory="48 MiB", processes=processes, temp=tmp_path)
+    assert [record["n"] for record in made] == list(range(19_999, -1, -1))
+
+
+class Counted:
+    """Counts how often it was made, in this process."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Counted.made += 1
+
+    def __call__(self, record: Record) -> int:
+        return int(record["line"])
+
+
+def test_a_class_is_made_a_few_times_for_a_plan(tmp_path: Path) -> None:
+    """One that takes long to begin was made for each of up to a thousand places that were sampled."""
+    (tmp_path / "in.txt").write_text("".join(f"{number:09}\n" for number in range(2_000_000)))
+    Counted.made = 0
+    table = sm.Pipeline().read_text(tmp_path / "in.txt").map(Counted, columns={"n": int}).sort("n")
+    report = table.collect_arrow(memory="48 MiB", processes=0, threads=2, temp=tmp_path).report
+    assert report.records_out == 2_000_000
+    # For how much it makes of what, for the sample, and for each thread.
+    assert Counted.made <= 4
+
+
+def test_runs_at_the_same_time_know_nothing_of_each_other(tmp_path: Path) -> None:
+    """Tables that came of one had their runs in common: a function of one was called for another."""
+    (tmp_path / "in.txt").write_text("".join(f"{number}\n" for number in range(20_000)))
+    read = sm.Pipeline().read_text(tmp_path / "in.txt")
+    together = threading.Barrier(4)
+
+    def run(name: str) -> None:
+        def named(record: Record) -> str:
+            sm.counter(name).add()
+            return f"{name}{record['line']}"
+
+        table = read.map(named, columns={"line": str})
+        together.wait(60)
+        result = table.collect_arrow(memory="64 MiB", threads=1, processes=processes)
+        lines = [record["line"] for record in table.head(3)]
+        assert pa.table(result)["line"].to_pylist() == [f"{name}{number}" for number in range(20_000)]
+        assert result.report.counters == {name: 20_000}
+        assert lines == [f"{name}{number}" for number in range(3)]
+
+    for processes in (1, 0):
+        with ThreadPoolExecutor(4) as threads:
+            for ran in [threads.submit(run, name) for name in "abcd"]:
+                ran.result(300)
+
+
+def test_ctrl_c_ends_a_look(tmp_path: Path) -> None:
+    """It was noticed only where a function was at work, and then the whole job began."""
+    (tmp_path / "0.txt").write_text("no such line as that\n" * 200_000)
+    for number in range(1, 400):
+        (tmp_path / f"{number}.txt").hardlink_to(tmp_path / "0.txt")
+    table = sm.Pipeline().read_text(tmp_path / "*.txt").filter(sm.matches("line", "rare|seldom"))
+    began = time.monotonic()
+    timer = threading.Timer(0.1, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        table.show()
+    assert time.monotonic() - began < 60
