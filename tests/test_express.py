@@ -94,6 +94,9 @@ def test_what_is_no_expression(tmp_path: Path) -> None:
     one.sort("n").write_csv("sorted")
     with pytest.raises(sm.UsageError, match="two things observed are called n"):
         other.write_csv("other")
+    with pytest.raises(sm.UsageError, match="two things observed are called n"):
+        job.from_iter([3], {"n": int}).observe(m=sm.sum("n"), n=sm.count()).write_csv("refused")
+    job.from_iter([4], {"n": int}).observe(m=sm.sum("n")).write_csv("another")
     (tmp_path / "in.csv").write_text("i\n5\n0\n")
     job = sm.Pipeline()
     job.read_csv(tmp_path / "in.csv", {"i": int}).with_columns(part=7 // sm.col("i")).write_csv(tmp_path / "out.csv")

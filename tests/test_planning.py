@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -39,12 +40,18 @@ def test_a_header_is_no_record(tmp_path: Path, processes: int) -> None:
 @pytest.mark.parametrize("processes", [0, 1])
 def test_what_is_raised_over_what_is_no_record_is_passed_by(tmp_path: Path, processes: int) -> None:
     """Places that are sampled may lie between quotes, where lines look like records."""
-    text = "\n".join(["not", "a", "number"] * 20)
-    rows = "".join(f'"{text}",{number}\n' for number in range(20_000))
+    texts = ["x" * 200] * 19 + ["\n".join(["no number"] * 20)]
+    rows = "".join(f'"{texts[number % 20]}",{number}\n' for number in range(100_000))
     (tmp_path / "in.csv").write_text("text,n\n" + rows)
-    table = sm.Pipeline().read_csv(tmp_path / "in.csv").map(lambda record: int(record["n"]), columns={"n": int})
-    made = table.sort("n", descending=True).collect(memory="48 MiB", processes=processes, temp=tmp_path)
-    assert [record["n"] for record in made] == list(range(19_999, -1, -1))
+    columns: dict[str, sm.ColumnType] = {"n": int, "text": str}
+    table = sm.Pipeline().read_csv(tmp_path / "in.csv")
+    numbers = table.map(lambda record: {"n": int(record["n"]), "text": record["text"]}, columns=columns)
+    result = numbers.sort("n", descending=True).collect_arrow(memory="48 MiB", processes=processes, temp=tmp_path)
+    assert pa.table(result)["n"].to_pylist() == list(range(99_999, -1, -1))
+    # What was right at other places is in the sample.
+    (phase,) = json.loads(result.report.to_json())["phases"]
+    partitions = phase["report"]["partitions"]
+    assert partitions["count"] > 4 and partitions["bytes_max"] < 6 * partitions["bytes_median"], partitions
 
 
 class Counted:

@@ -53,6 +53,8 @@ def test_what_sort_refuses(numbers: Path) -> None:
     with pytest.raises(sm.UsageError, match="there is nothing to sort"):
         sm.sort(sorted(numbers.glob("*.none")), out)
     assert out.read_text() == "old\n"
+    sm.sort(numbers.glob("[ab].txt"), out)  # type: ignore[arg-type]
+    assert out.read_bytes() == gnu(numbers / "a.txt", numbers / "b.txt")
     out.unlink()
     with pytest.raises(sm.UsageError, match="nonsense"):
         sm.sort(numbers / "a.txt", out, nonsense=True)

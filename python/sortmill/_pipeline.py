@@ -239,9 +239,11 @@ class Pipeline:
         name = os.path.abspath(path)
         if name in self._outputs:
             raise UsageError(f"two outputs have the name {os.fspath(path)}")
-        for what, number in job.observed():
-            if self._observed.setdefault(what, number) != number:
+        observed = dict(job.observed())
+        for what, number in observed.items():
+            if self._observed.get(what, number) != number:
                 raise UsageError(f"two things observed are called {what}")
+        self._observed.update(observed)
         self._outputs.add(name)
         self._jobs.append(job)
 

@@ -48,8 +48,9 @@ def sort(
         else:
             for one in value:
                 said += [option, one]
-    if not paths_of(inputs) and not options.get("files0_from"):
+    named = paths_of(inputs)
+    if not named and not options.get("files0_from"):
         raise UsageError("there is nothing to sort: name the inputs, \"-\" for standard input")
     with of_sort():
-        files = [os.fspath(path) for path in _sortmill.expand(paths_of(inputs))]
+        files = [os.fspath(path) for path in _sortmill.expand(named)]
         return Report(*_sortmill.sort([*said, "--", *files], NODE_WORDS))

@@ -2,7 +2,7 @@
 //!
 //! It lies in a folder for temporary files, under a name that unfinished outputs have, and a folder of a third job, which
 //! is held as long as this lives, says whose it is: so it goes when this is dropped, and if the process is killed, with
-//! the next job that uses the same folder. Both jobs have the same number, so their fingerprints are keyed alike and prove
+//! the next job of the same user that uses the same folder. Both jobs have the same number, so their fingerprints are keyed alike and prove
 //! that the second one read what the first one wrote.
 
 use std::path::{Path, PathBuf};

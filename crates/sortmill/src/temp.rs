@@ -2,7 +2,7 @@
 //!
 //! One folder per job, `sortmill-<number>`, with the file `owner`, which its job keeps locked as long as it
 //! lives and which names what else belongs to it (`docs/formats.md`), and the file `spill`. The folder goes
-//! when the job ends, however it ends. A job that was killed leaves it, unlocked; the next job in the same
+//! when the job ends, however it ends. A job that was killed leaves it, unlocked; the next job of the same user in the same
 //! place takes it away (promise 6), never one that is locked.
 
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sortmill_io::os::{Access, Kind};
+use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::sync::{Arc, Mutex, lock};
 use sortmill_io::{File, Os};
 
@@ -236,7 +236,10 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
     let Ok(names) = os.list_dir(base) else { return };
     for name in names.iter().filter(|name| is_job_folder(name)) {
         let folder = base.join(name);
-        if !is_itself(os, &folder) {
+        if !is_itself(os, &folder) || !is_ours(os, os.meta_at(&folder), Kind::Directory) {
+            continue;
+        }
+        if !is_itself(os, &folder.join(OWNER)) {
             continue;
         }
         let owner = match os.open(&folder.join(OWNER), Access::Cached) {
@@ -248,7 +251,8 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
             }
             Err(_) => continue,
         };
-        if !is_ours(os, &owner) || !os.try_lock(&owner).unwrap_or(false) {
+        let meta = os.meta(&owner);
+        if !is_ours(os, meta, Kind::Regular) || !os.try_lock(&owner).unwrap_or(false) {
             continue;
         }
         if let Some(Manifest {
@@ -292,10 +296,9 @@ fn is_itself(os: &dyn Os, path: &Path) -> bool {
     is_its_end && lies_there().unwrap_or(false)
 }
 
-/// Whether an owner was written by a job of this user: a file, and not a pipe, which would be waited for.
-fn is_ours(os: &dyn Os, owner: &File) -> bool {
-    let meta = os.meta(owner);
-    meta.is_ok_and(|meta| meta.kind == Kind::Regular && meta.owner.0 == os.user())
+/// Whether something was made by this user, and is of this kind: of a pipe, say, one would wait for who writes to it.
+fn is_ours(os: &dyn Os, meta: std::io::Result<Meta>, kind: Kind) -> bool {
+    meta.is_ok_and(|meta| meta.kind == kind && meta.owner.0 == os.user())
 }
 
 fn is_job_folder(name: &OsStr) -> bool {

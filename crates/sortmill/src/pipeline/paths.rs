@@ -116,10 +116,10 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 continue;
             }
             Some(b'?') => {
-                let length = std::str::from_utf8(&name[from..])
-                    .ok()
-                    .and_then(|rest| rest.chars().next())
-                    .map_or(1, char::len_utf8);
+                // A byte that belongs to no character is one by itself.
+                let text = name[from..].utf8_chunks().next();
+                let first = text.and_then(|text| text.valid().chars().next());
+                let length = first.map_or(1, char::len_utf8);
                 (at, from) = (at + 1, from + length);
                 continue;
             }
@@ -161,5 +161,9 @@ mod tests {
                 "{pattern} {name}"
             );
         }
+        // Bytes that are no text are characters of their own, and change nothing in front of them.
+        assert!(matches(b"?-*.txt", b"\xc3\xa9-\xff.txt"));
+        assert!(matches(b"??", b"\xff\xc3\xa9"));
+        assert!(!matches(b"?", b"\xff\xff"));
     }
 }

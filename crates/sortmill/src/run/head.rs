@@ -21,7 +21,7 @@ const LOOK_BYTES_MAX: usize = 32 << 20;
 /// no file nothing.
 ///
 /// # Errors
-/// The job's, when it is ending. /// Inputs that cannot be read, with the place of a record that is none; that of `see`.
+/// The job's, when it is ending. Inputs that cannot be read, with the place of a record that is none; that of `see`.
 pub fn first_records(
     job: &Job,
     sources: &[Source],

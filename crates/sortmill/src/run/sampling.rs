@@ -19,6 +19,9 @@ use crate::table::{Boundary, Table, uniform_keys};
 /// Memory for the reads of the sample, at most.
 const SAMPLE_POOL_BYTES: usize = 256 << 10;
 
+/// At more places that are wrong the job will hardly go well.
+const WRONG_MAX: usize = 64;
+
 /// What a map function may keep of the few records of a sample.
 const STATE_BYTES: u64 = 64 << 10;
 
@@ -285,28 +288,37 @@ fn add_to_sample(
 }
 
 /// Records on their way into a sample, through the map function if there is one: one for all places, since to begin may take it
-/// long.
+/// long, and another one where what lay at a place was wrong.
 struct Seen<'a> {
+    shared: &'a Shared<'a>,
     order: &'a Order,
     mapped: Option<(Mapper, Records)>,
-    /// The function gathers records, of one place alone.
-    gathers: bool,
+    /// Something was wrong since the last pause; at how many places.
+    is_wrong: bool,
+    wrong_count: usize,
     /// Where the last one lay.
     chunk: u64,
 }
 
 impl<'a> Seen<'a> {
-    fn new(shared: &'a Shared<'_>) -> Self {
-        let plan = shared.plan;
-        let room = plan.mapped_bytes_max;
-        let made = || Records::new(plan.order.clone(), room, usize::MAX).of_sample();
-        let map = shared.job.map.as_ref();
-        Self {
-            order: &plan.order,
-            mapped: map.map(|make| (make(STATE_BYTES), made())),
-            gathers: shared.job.map_gathers_bytes > 0,
+    fn new(shared: &'a Shared<'a>) -> Self {
+        let mut seen = Self {
+            shared,
+            order: &shared.plan.order,
+            mapped: None,
+            is_wrong: false,
+            wrong_count: 0,
             chunk: 0,
-        }
+        };
+        seen.begin();
+        seen
+    }
+
+    /// Has a function of its own.
+    fn begin(&mut self) {
+        let (plan, map) = (self.shared.plan, self.shared.job.map.as_ref());
+        let made = || Records::new(plan.order.clone(), plan.mapped_bytes_max, usize::MAX);
+        self.mapped = map.map(|make| (make(STATE_BYTES), made().of_sample()));
     }
 
     fn add(&mut self, sample: &mut Sample, record: &[u8], chunk: u64) {
@@ -328,9 +340,12 @@ impl<'a> Seen<'a> {
             return false;
         };
         let is_some = made.sizes().0 > 0;
-        if let Ok(batch) = made.batch(chunk, 0) {
-            let records = batch.records();
-            records.for_each(|record| sample.add(self.order, record, chunk));
+        match made.batch(chunk, 0) {
+            Ok(batch) => {
+                let records = batch.records();
+                records.for_each(|record| sample.add(self.order, record, chunk));
+            }
+            Err(_) => self.is_wrong = true,
         }
         made.clear();
         is_some
@@ -339,8 +354,13 @@ impl<'a> Seen<'a> {
     /// No more records come from this place.
     fn pause(&mut self, sample: &mut Sample, chunk: u64) {
         self.chunk = chunk;
-        if self.gathers {
+        if self.shared.job.map_gathers_bytes > 0 {
             self.rest(sample, Pause::Chunk);
+        }
+        // What it made of that is kept, and it may have lost what it needs.
+        if std::mem::take(&mut self.is_wrong) && self.wrong_count < WRONG_MAX {
+            self.wrong_count += 1;
+            self.begin();
         }
     }
 

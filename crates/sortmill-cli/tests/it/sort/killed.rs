@@ -176,8 +176,8 @@ fn what_others_left_there_leads_nowhere() {
         std::fs::write(dear.join(name), b"dear").unwrap();
     }
     let link = scratch.path(".x.sortmill-0123456789abcdef");
-    let symlink = std::os::unix::fs::symlink::<&Path, &Path>;
-    symlink(&dear, &link).unwrap();
+    let symlink = |to: &Path, at: &Path| std::os::unix::fs::symlink(to, at).unwrap();
+    symlink(&dear, &link);
     for (number, end) in ["/", "", "/."].into_iter().enumerate() {
         let folder = temp.join(format!("sortmill-{number:016}"));
         std::fs::create_dir(&folder).unwrap();
@@ -188,7 +188,7 @@ fn what_others_left_there_leads_nowhere() {
         );
         std::fs::write(folder.join("owner"), owner).unwrap();
     }
-    symlink(&dear, &temp.join("sortmill-00000000000000aa")).unwrap();
+    symlink(&dear, &temp.join("sortmill-00000000000000aa"));
     let pipe = temp.join("sortmill-00000000000000bb");
     std::fs::create_dir(&pipe).unwrap();
     let made = std::process::Command::new("mkfifo")
@@ -196,10 +196,33 @@ fn what_others_left_there_leads_nowhere() {
         .status()
         .unwrap();
     assert!(made.success());
+    // Owners that could be believed: a link to one, and, where files can be given away, one of another user's.
+    let unfinished = scratch.path(".y.sortmill-0123456789abcdef");
+    std::fs::write(&unfinished, b"dear").unwrap();
+    let told = format!(
+        "{{\"version\":1,\"output\":{:?}}}",
+        unfinished.as_os_str().as_encoded_bytes()
+    );
+    std::fs::write(scratch.path("told"), &told).unwrap();
+    let [linked, given] =
+        ["cc", "dd"].map(|end| temp.join(format!("sortmill-00000000000000{end}")));
+    std::fs::create_dir(&linked).unwrap();
+    symlink(&scratch.path("told"), &linked.join("owner"));
+    std::fs::create_dir(&given).unwrap();
+    std::fs::write(given.join("owner"), &told).unwrap();
+    if std::os::unix::fs::chown(given.join("owner"), Some(65_534), None).is_err() {
+        std::fs::remove_dir_all(&given).unwrap();
+    }
     run_well(sort(words(&scratch, "-T {}temp -o {}other {}small")));
     for name in ["1", "2", "manifest.json", "owner", "spill"] {
         assert_eq!(std::fs::read(dear.join(name)).unwrap(), b"dear", "{name}");
     }
+    assert_eq!(std::fs::read(&unfinished).unwrap(), b"dear");
+    // What is one's own goes.
+    std::fs::remove_file(linked.join("owner")).unwrap();
+    std::fs::write(linked.join("owner"), &told).unwrap();
+    run_well(sort(words(&scratch, "-T {}temp -o {}other {}small")));
+    assert!(!unfinished.exists() && !linked.exists());
 }
 
 /// Jobs that begin and end in one folder at the same time do not take each other for dead.
