@@ -19,8 +19,8 @@ use crate::table::{Boundary, Table, uniform_keys};
 /// Memory for the reads of the sample, at most.
 const SAMPLE_POOL_BYTES: usize = 256 << 10;
 
-/// At more places that are wrong the job will hardly go well.
-const WRONG_MAX: usize = 64;
+/// Behind so many places that were wrong there is another map function each time; behind more the same one goes on.
+const WRONG_MAX: usize = 16;
 
 /// What a map function may keep of the few records of a sample.
 const STATE_BYTES: u64 = 64 << 10;
@@ -316,9 +316,14 @@ impl<'a> Seen<'a> {
 
     /// Has a function of its own.
     fn begin(&mut self) {
-        let (plan, map) = (self.shared.plan, self.shared.job.map.as_ref());
-        let made = || Records::new(plan.order.clone(), plan.mapped_bytes_max, usize::MAX);
-        self.mapped = map.map(|make| (make(STATE_BYTES), made().of_sample()));
+        let map = self.shared.job.map.as_ref();
+        self.mapped = map.map(|make| (make(STATE_BYTES), self.made()));
+    }
+
+    /// Room for what it makes.
+    fn made(&self) -> Records {
+        let plan = self.shared.plan;
+        Records::new(plan.order.clone(), plan.mapped_bytes_max, usize::MAX).of_sample()
     }
 
     fn add(&mut self, sample: &mut Sample, record: &[u8], chunk: u64) {
@@ -357,10 +362,14 @@ impl<'a> Seen<'a> {
         if self.shared.job.map_gathers_bytes > 0 {
             self.rest(sample, Pause::Chunk);
         }
-        // What it made of that is kept, and it may have lost what it needs.
-        if std::mem::take(&mut self.is_wrong) && self.wrong_count < WRONG_MAX {
+        if std::mem::take(&mut self.is_wrong) {
             self.wrong_count += 1;
-            self.begin();
+            // What was wrong stays where it was told, and the function may have lost what it needs.
+            let made = self.made();
+            match &mut self.mapped {
+                Some((_, before)) if self.wrong_count > WRONG_MAX => *before = made,
+                _ => self.begin(),
+            }
         }
     }
 
