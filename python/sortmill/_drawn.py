@@ -53,17 +53,20 @@ def _phase(phase: dict[str, Any]) -> str:
     for part in report.get("phases", []):
         stages = part.get("stages", [])
         if stages:
-            parts.append(f"<p>{html.escape(part['name'])}, {_seconds(part['wall_ns'])}</p>{_bars(stages)}")
+            parts.append(f"<p>{html.escape(part['name'])}, {_seconds(part['wall_ns'])}</p>{_bars(stages, int(part['wall_ns']))}")
     name = html.escape(phase["name"])
     return f"<p><b>{name}</b>, {_seconds(report['wall_ns'])}</p>{''.join(parts)}"
 
 
-def _bars(stages: Iterable[dict[str, Any]]) -> str:
-    """A bar for each stage: what part of their time its threads worked, waited for a device, and for one another."""
+def _bars(stages: Iterable[dict[str, Any]], wall_ns: int) -> str:
+    """A bar for each stage: of the time that its threads had, how much they worked, waited for a device, and for one another.
+
+    What is empty they spent in other stages, or had come to their end."""
     lines: list[str] = []
     height = 4
     for number, stage in enumerate(stages):
-        total = max(1, sum(int(stage[state]) for state, _, _ in _STATES))
+        told = sum(int(stage[state]) for state, _, _ in _STATES)
+        total = max(1, told, wall_ns * int(stage["worker_count"]))
         y = 18 * number
         name = html.escape(str(stage["stage"]))
         lines.append(f"<text x='70' y='{y + 12}' text-anchor='end' font-size='11'>{name}</text>")

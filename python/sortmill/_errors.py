@@ -81,7 +81,8 @@ def made(
     of_sort = getattr(_here, "sorts", False)
     # The text ends in the hint.
     told = text.removesuffix(hint).rstrip() if hint else text
-    if of_sort:
+    # What is wrong with data, or with a file, is told in their words.
+    if of_sort and kind == "Usage":
         told, cause = _options_of_sort(told), _options_of_sort(cause)
     if hint:
         hint = _options_of_sort(hint) if of_sort else _of_pipelines(hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -33,6 +34,14 @@ def words(now: Progress) -> str:
     return f"{now['verb']} ({now['number']} of {now['count']}), {now['phase']}{share}: {moved}, {now['seconds']:.0f} s{left}"
 
 
+def _columns() -> int:
+    """How wide the terminal is on which the line is drawn."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 class Line:
     """A line on standard error: drawn over and over on a terminal, else written when a phase begins."""
 
@@ -45,7 +54,7 @@ class Line:
         if sys.stderr.isatty():
             if time.monotonic() - self.drawn_at >= EVERY_S:
                 self.drawn_at = time.monotonic()
-                text = words(now)[:110]
+                text = words(now)[: _columns() - 1]
                 sys.stderr.write("\r" + text.ljust(self.width))
                 sys.stderr.flush()
                 self.width = len(text)

@@ -1,5 +1,6 @@
 //! `sortmill check`: flags in, a [`Check`] or a merge of summaries out, and the result on standard output.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,11 +10,13 @@ use sortmill::check::{
 };
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::Os;
+use sortmill::job::Input;
 use sortmill::order::Order;
 use sortmill::queue::Stop;
 use sortmill::summary::Summary;
 
 use crate::common::{Machine, Shape, inputs, note, print};
+use crate::place::Place;
 use crate::progress;
 use crate::signals::stop_on_signals;
 
@@ -48,12 +51,14 @@ pub struct Check {
     summary: Option<PathBuf>,
 
     /// The files are not records but summaries, one or more in each, in order: print what they add up to
-    #[arg(long, conflicts_with_all = ["format", "keys", "by", "threads"])]
+    #[arg(long, conflicts_with_all = ["format", "keys", "by", "no_header", "delimiter", "quote", "nulls", "header",
+        "no_decompress", "threads", "progress"])]
     merge: bool,
 
     /// Check the parts that `sort --parts` made against the manifest in DIR: nothing missing, added, altered or out of
     /// order. The manifest says what format and key they have
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "format", "keys", "by", "summary", "merge"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "format", "keys", "by", "no_header", "delimiter", "quote",
+        "nulls", "header", "no_decompress", "summary", "merge"])]
     parts: Option<PathBuf>,
 
     /// Threads that look at records, at most 64. Default: one per core
@@ -114,7 +119,11 @@ impl Check {
     }
 
     fn run_parts(&self, folder: &Path, os: &dyn Os, stop: &Stop) -> Result<ExitCode> {
-        let checked = check_parts(folder, self.threads.map(usize::from), os, stop)?;
+        let shown = self.progress.shown(self.quiet, &[], None);
+        let progress = shown.as_ref().map(|_| Arc::default());
+        let threads = self.threads.map(usize::from);
+        let check = || check_parts(folder, threads, progress.as_deref(), os, stop);
+        let checked = progress::show(shown, progress.as_ref(), os, stop, check)?;
         let agrees = checked.faults.is_empty();
         if !self.quiet {
             let mut lines = format!(
@@ -184,9 +193,13 @@ impl Check {
             let cause = "the summary cannot go to standard output, where the result goes";
             return refuse(cause, "Name a file for it.");
         }
-        let identity = |path: &Path| os.meta_at(path).map(|meta| meta.identity).ok();
-        let found = identity(out);
-        if found.is_some() && self.files.iter().any(|file| identity(file) == found) {
+        let place = Place::of(out);
+        let reads = |input: &Input| match input {
+            Input::Stdin => place.is(&Place::of_open(std::io::stdin().as_fd())),
+            Input::Path(file) => place.is(&Place::of(file)),
+            Input::Made(_) => false,
+        };
+        if inputs(&self.files).iter().any(reads) {
             return refuse("the summary would replace a file that is read", "");
         }
         sortmill::commit::Target::find(os, out).map(drop)

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use sortmill::error::Result;
 
 use crate::sort::Sort;
-use crate::sort::made::{Made, OF_ORDER, OF_PARTS, OF_SORT, without};
+use crate::sort::made::{Made, OF_COLUMNS, OF_ORDER, OF_PARTS, OF_SORT, without};
 
 /// What was asked of `count`.
 pub struct Count(pub Sort);
@@ -44,7 +44,8 @@ impl Args for Count {
             .about(ABOUT)
             .long_about(LONG_ABOUT)
             .mut_arg("numeric_sort", |arg| arg.short(None::<char>));
-        without(without(without(table, &OF_SORT), &OF_PARTS), &OF_ORDER)
+        let table = without(without(table, &OF_SORT), &OF_PARTS);
+        without(without(table, &OF_ORDER), &OF_COLUMNS)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

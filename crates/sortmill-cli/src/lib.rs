@@ -17,6 +17,7 @@ mod r#gen;
 mod man;
 mod merge;
 mod node;
+mod place;
 mod progress;
 mod report;
 mod shuffle;
@@ -35,6 +36,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use sortmill::error::{Error, Result};
+use sortmill::queue::with_threads;
 
 /// Sorts, groups and reduces data far larger than memory at the speed of the disks.
 #[derive(Parser)]
@@ -75,7 +77,7 @@ enum Bench {
 /// Does what the command line `words` says, the first of which is the program's name, and answers the exit code. What
 /// cannot be read ends the process with words and code, and so do `--help` and `--version`.
 pub fn run(words: Vec<OsString>) -> u8 {
-    let code = done(words).unwrap_or_else(|error| failed(&error));
+    let code = with_threads(|| done(words)).unwrap_or_else(|error| failed(&error));
     // An exit code tells nothing of itself but whether it is another one.
     (0..=u8::MAX)
         .find(|&number| ExitCode::from(number) == code)

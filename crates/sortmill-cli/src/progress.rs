@@ -53,7 +53,7 @@ impl Flag {
                 is_drawn.then(|| Shown::Line(Line::default()))
             }
             Some(How::Plain) => Some(Shown::Plain),
-            Some(How::Json) => Some(Shown::Json),
+            Some(How::Json) => Some(Shown::Json { goes_on: false }),
             Some(How::None) => None,
         }
     }
@@ -92,8 +92,18 @@ pub enum Shown {
     Line(Line),
     /// Lines for a log.
     Plain,
-    /// Lines for a program.
-    Json,
+    /// Lines for a program, and whether another job follows, so that the end of this one is none.
+    Json { goes_on: bool },
+}
+
+impl Shown {
+    /// The same for the first of two jobs.
+    pub fn of_first(self) -> Self {
+        match self {
+            Self::Json { .. } => Self::Json { goes_on: true },
+            other => other,
+        }
+    }
 }
 
 /// Does `work` and shows meanwhile how far `progress` says it is; nothing without both.
@@ -114,7 +124,10 @@ pub fn show<T>(
     });
     std::thread::scope(|threads| {
         let _ended = Ended(&end);
-        threads.spawn(|| Teller::new(shown).tell_until(&end, || progress.now(os)));
+        // Where no thread is left, the job is done without words.
+        let _ = std::thread::Builder::new().spawn_scoped(threads, || {
+            Teller::new(shown).tell_until(&end, || progress.now(os));
+        });
         work()
     })
 }
@@ -188,7 +201,7 @@ impl Teller {
     fn tell_until(&mut self, end: &End, now: impl Fn() -> Snapshot) {
         let every = match self.shown {
             Shown::Line(_) | Shown::Plain => LINE_EVERY,
-            Shown::Json => JSON_EVERY,
+            Shown::Json { .. } => JSON_EVERY,
         };
         let mut snapshot = now();
         loop {
@@ -201,8 +214,8 @@ impl Teller {
         }
         match &mut self.shown {
             Shown::Line(line) => line.wipe(),
-            Shown::Json if snapshot.phase == Phase::Done => self.tell(&snapshot),
-            Shown::Plain | Shown::Json => {}
+            Shown::Json { .. } if snapshot.phase == Phase::Done => self.tell(&snapshot),
+            Shown::Plain | Shown::Json { .. } => {}
         }
     }
 
@@ -222,7 +235,8 @@ impl Teller {
                     note(&pieces(snapshot, &rates).join(", "));
                 }
             }
-            Shown::Json => say(&json_line(snapshot, &rates)),
+            Shown::Json { goes_on: true } if snapshot.phase == Phase::Done => {}
+            Shown::Json { .. } => say(&json_line(snapshot, &rates)),
         }
     }
 

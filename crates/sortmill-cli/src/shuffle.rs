@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use sortmill::error::Result;
 
 use crate::sort::Sort;
-use crate::sort::made::{Made, OF_ORDER, OF_SORT, without};
+use crate::sort::made::{Made, OF_COLUMNS, OF_ORDER, OF_SORT, without};
 
 /// What was asked of `shuffle`.
 pub struct Shuffle(pub Sort);
@@ -51,7 +51,7 @@ impl Args for Shuffle {
             .mut_arg("files", |files| files.help(FILES))
             .mut_arg("parts", |parts| parts.help(PARTS))
             .mut_arg("part_count", |count| count.help(PART_COUNT));
-        without(without(table, &OF_SORT), &OF_ORDER)
+        without(without(without(table, &OF_SORT), &OF_ORDER), &OF_COLUMNS)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

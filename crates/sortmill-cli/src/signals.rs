@@ -38,8 +38,8 @@ impl Signals {
     pub fn watched(&self) -> &Stop {
         self.watching.call_once(|| {
             let stop = self.stop.clone();
-            std::thread::spawn(move || {
-                // Where there can be no pipe, it is still asked.
+            // Where there can be no thread and no pipe, it is still asked.
+            let _ = std::thread::Builder::new().spawn(move || {
                 if signals::wait().is_ok() {
                     stop.interrupt();
                 }

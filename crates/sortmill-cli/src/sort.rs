@@ -35,7 +35,7 @@ use sortmill::cluster::{NODE_COUNT_MAX, On};
 use sortmill::disk::Known;
 use sortmill::error::{Error, ErrorKind, Result};
 use sortmill::io::codec::{BlockCodec, CODECS, Codec};
-use sortmill::io::{Host, Os};
+use sortmill::io::{Host, Os, sync};
 use sortmill::job::{
     Boundaries, Compress, CompressTemp, Disorder, Input, Job, Output, UNTIL_STAGES,
 };
@@ -386,7 +386,8 @@ impl Sort {
         // By name, so that the engine opens an end of its own.
         job.output = Output::Path(format!("/proc/self/fd/{}", to.as_raw_fd()).into());
         std::thread::scope(|threads| {
-            let annotated = threads.spawn(|| annotate::annotate(lines, &keys.order));
+            let annotate = || annotate::annotate(lines, &keys.order);
+            let annotated = sync::spawn(threads, "annotate", annotate);
             let sorted = self.sort(job, os, signals);
             drop(to);
             let annotated = annotated.join();
@@ -422,7 +423,8 @@ impl Sort {
         let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
         let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
         let mut traced = Traced(trace_file.zip(job.trace.clone()));
-        let report = self.work_on(&mut job, prepared, os, stop)?;
+        let shown = self.shown(&job);
+        let report = self.work_on(&mut job, prepared, shown, os, stop)?;
         if let Some(file) = report_file {
             file.write(|out| out.write_all(report.to_json().as_bytes()))?;
         }
@@ -450,8 +452,14 @@ impl Sort {
     }
 
     /// Runs a job, and shows how far it is.
-    fn work_on(&self, job: &mut Job, prepared: Prepared, os: &Host, stop: &Stop) -> Result<Report> {
-        let shown = self.shown(job);
+    fn work_on(
+        &self,
+        job: &mut Job,
+        prepared: Prepared,
+        shown: Option<progress::Shown>,
+        os: &Host,
+        stop: &Stop,
+    ) -> Result<Report> {
         job.progress = shown.as_ref().map(|_| Arc::default());
         let sort = || run::sort_prepared(job, prepared, os, stop);
         progress::show(shown, job.progress.as_ref(), os, stop, sort)

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use sortmill::error::Result;
 
 use crate::sort::Sort;
-use crate::sort::made::{OF_PARTS, OF_SORT, without};
+use crate::sort::made::{OF_COLUMNS, OF_PARTS, OF_SORT, without};
 
 /// What was asked of `uniq`.
 pub struct Uniq(pub Sort);
@@ -55,7 +55,7 @@ impl Args for Uniq {
             .mut_arg("dictionary_order", |arg| arg.short(None::<char>))
             .mut_arg("ignore_nonprinting", |arg| arg.short(None::<char>))
             .mut_arg("check", |arg| arg.short(None::<char>));
-        without(without(table, &OF_SORT), &OF_PARTS)
+        without(without(without(table, &OF_SORT), &OF_PARTS), &OF_COLUMNS)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -20,7 +20,7 @@ use std::path::Path;
 pub use block::{BLOCK_CODECS, BlockCodec, BlockCoder, block_coder_bytes, packed_bytes_max};
 pub use decode::{Decoder, Wrong};
 pub use encode::{Encoder, bound_bytes, encoder_bytes};
-pub use header::{HEADER_BYTES_MAX, Sniffed, is_lzma, sniff};
+pub use header::{HEADER_BYTES_MAX, Sniffed, is_lzma, skipped_bytes, sniff};
 
 /// A way of compressing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

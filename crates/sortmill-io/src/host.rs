@@ -47,7 +47,7 @@ impl Host {
         let uring = match kind {
             RingKind::Posix => false.into(),
             RingKind::Uring => {
-                uring_ring(1)?;
+                uring_tried()?;
                 true.into()
             }
             RingKind::Auto => OnceLock::new(),
@@ -60,7 +60,7 @@ impl Host {
     }
 
     fn has_uring(&self) -> bool {
-        *self.uring.get_or_init(|| uring_ring(1).is_ok())
+        *self.uring.get_or_init(|| uring_tried().is_ok())
     }
 
     /// Opens with direct I/O if asked and possible, else through the page cache.
@@ -119,6 +119,16 @@ fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
+fn uring_tried() -> io::Result<()> {
+    crate::uring::UringRing::tried()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn uring_tried() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(target_os = "linux")]
 fn uring_ring(depth: usize) -> io::Result<crate::uring::UringRing> {
     crate::uring::UringRing::new(depth)
 }
@@ -134,6 +144,22 @@ pub(crate) fn fd(file: &File) -> &std::os::fd::OwnedFd {
         Handle::Parked(_) => unreachable!("a parked file is read in rings only"),
         Handle::Sim(_) => unreachable!("a simulated file is never given to the host"),
     }
+}
+
+/// The regular file that this process has open and calls `path`, as `/dev/stdout`, to be written on where that has come to. A name
+/// that leads to it would be replaced, and whoever opened it sees nothing of that.
+fn own_open(path: &Path) -> Option<io::Result<std::os::fd::OwnedFd>> {
+    let number = crate::os::own_descriptor(path)?;
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    // SAFETY: it makes a new number for what this one is open for, and fails if that is nothing.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    if copy < 0 {
+        return Some(Err(io::Error::last_os_error()));
+    }
+    // SAFETY: it is open, new, and nobody else's.
+    Some(Ok(unsafe { std::os::fd::FromRawFd::from_raw_fd(copy) }))
 }
 
 /// Whether a write to `stream` may wait for its reader: to a pipe, a connection or a terminal.
@@ -244,11 +270,18 @@ impl Os for Host {
     }
 
     fn open_stream_for_write(&self, path: &Path, stopped: &dyn Fn() -> bool) -> io::Result<File> {
+        use std::os::unix::fs::FileTypeExt;
+        if let Some(open) = own_open(path) {
+            return Ok(file(open?, path, Access::Cached));
+        }
         // A blocking open of a pipe waits for its reader and hears nothing meanwhile.
         let flags = OFlags::WRONLY | OFlags::NONBLOCK;
         loop {
             match self.open_with(path, flags, Access::Cached, 0) {
-                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                Err(error)
+                    if error.raw_os_error() == Some(libc::ENXIO)
+                        && fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) =>
+                {
                     if stopped() {
                         return Err(io::ErrorKind::Interrupted.into());
                     }
@@ -428,7 +461,14 @@ impl Os for Host {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        fs::File::open(path)?.sync_all()
+        match fs::File::open(path) {
+            // One that may be written to and not be read, as a drop box: all that is to be written is made to last.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                rustix::fs::sync();
+                Ok(())
+            }
+            folder => folder?.sync_all(),
+        }
     }
 
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {

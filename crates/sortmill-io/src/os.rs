@@ -398,3 +398,21 @@ pub(crate) fn after_transfer(op: &Op, before: usize, result: io::Result<usize>) 
         Ok(_) => Next::Rest,
     }
 }
+
+/// The number of the open file of this process that `path` is a name of, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` or
+/// `/proc/self/fd/N`, if it may be written to.
+#[must_use]
+pub fn own_descriptor(path: &Path) -> Option<i32> {
+    let number = match path.to_str()? {
+        "/dev/stdout" => 1,
+        "/dev/stderr" => 2,
+        text => text
+            .strip_prefix("/dev/fd/")
+            .or_else(|| text.strip_prefix("/proc/self/fd/"))?
+            .parse()
+            .ok()?,
+    };
+    // SAFETY: it asks about a number, which may be of no open file, and touches no memory.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+    (flags >= 0 && flags & libc::O_ACCMODE != libc::O_RDONLY).then_some(number)
+}

@@ -63,17 +63,18 @@ impl PosixRing {
             asked: Condvar::new(),
             finished: Condvar::new(),
         });
-        let threads = (0..depth.clamp(1, THREAD_COUNT_MAX * device_count))
-            .map(|number| {
-                let shared = Arc::clone(&shared);
-                spawn_owned(&format!("posix-io-{number}"), move || serve(&shared))
-            })
-            .collect();
-        Self {
+        let mut ring = Self {
             shared,
-            threads,
+            threads: Vec::new(),
             in_flight: 0,
+        };
+        // Where one cannot be started, dropping the ring ends the others.
+        for number in 0..depth.clamp(1, THREAD_COUNT_MAX * device_count) {
+            let shared = Arc::clone(&ring.shared);
+            let thread = spawn_owned(&format!("posix-io-{number}"), move || serve(&shared));
+            ring.threads.push(thread);
         }
+        ring
     }
 }
 

@@ -36,6 +36,7 @@ pub fn start(
     words: &[OsString],
     name: &str,
 ) -> io::Result<Started> {
+    crate::signals::hear_of_children();
     let called = called.map_or(program.as_os_str(), OsStr::new);
     let mut child = Command::new(program)
         .arg0(called)

@@ -1,6 +1,9 @@
 //! Threads, locks and condition variables: the standard ones, or shuttle's under the feature `shuttle`,
 //! so that whole jobs run under a seeded scheduler in tests. No other file names `std::thread` or a lock.
 
+/// Why a thread could not be started: what a thread that needed it unwinds with, and whoever began the job tells in words.
+pub struct NoThread(pub std::io::Error);
+
 #[cfg(not(feature = "shuttle"))]
 mod chosen {
     pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, atomic};
@@ -9,7 +12,7 @@ mod chosen {
     /// Starts a named thread inside `scope`.
     ///
     /// # Panics
-    /// When the system has no thread left to give.
+    /// With a [`super::NoThread`] when the system has no thread left to give.
     pub fn spawn<'scope, T: Send + 'scope>(
         scope: &'scope Scope<'scope, '_>,
         name: &str,
@@ -18,13 +21,13 @@ mod chosen {
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn_scoped(scope, work)
-            .expect("a thread can be started")
+            .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(super::NoThread(error))))
     }
 
     /// Starts a named thread that outlives the caller's scope; its owner joins it.
     ///
     /// # Panics
-    /// When the system has no thread left to give.
+    /// With a [`super::NoThread`] when the system has no thread left to give.
     pub fn spawn_owned<T: Send + 'static>(
         name: &str,
         work: impl FnOnce() -> T + Send + 'static,
@@ -32,7 +35,7 @@ mod chosen {
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(work)
-            .expect("a thread can be started")
+            .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(super::NoThread(error))))
     }
 }
 

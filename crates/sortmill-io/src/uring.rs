@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, Probe, opcode, types};
 
 use crate::os::{Done, Handle, Next, Op, OpKind, Ring, after_transfer};
 
@@ -35,6 +35,28 @@ impl UringRing {
             finished: Vec::with_capacity(depth),
             in_flight: 0,
         })
+    }
+
+    /// Whether rings do here what they are asked: kernels before 5.6 have some without reads and writes, and sandboxes
+    /// let one be made that may not be entered.
+    ///
+    /// # Errors
+    /// The system's, or that the kernel knows no such request.
+    pub fn tried() -> io::Result<()> {
+        let mut ring: IoUring = IoUring::builder().build(1)?;
+        let mut known = Probe::new();
+        ring.submitter().register_probe(&mut known)?;
+        if ![opcode::Read::CODE, opcode::Write::CODE]
+            .iter()
+            .all(|&code| known.is_supported(code))
+        {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let nothing = opcode::Nop::new().build();
+        // SAFETY: it refers to no memory and no file.
+        unsafe { ring.submission().push(&nothing) }.expect("there is room for one");
+        ring.submit_and_wait(1)?;
+        Ok(())
     }
 
     /// Queues the not yet moved part of slot `index` for the kernel.

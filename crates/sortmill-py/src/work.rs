@@ -5,7 +5,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sync::{Condvar, Mutex, lock, scope, spawn};
-use sortmill::queue::Stop;
+use sortmill::queue::{Stop, with_threads};
 
 use crate::errors::raised;
 
@@ -115,7 +115,7 @@ pub fn work_watched<T: Send>(
 ) -> PyResult<T> {
     let stop = Stop::new();
     let (has_ended, ended) = (Mutex::new(false), Condvar::new());
-    let (done, signal) = py.detach(|| {
+    let job = || {
         scope(|threads| {
             let worker = spawn(threads, "job", || {
                 let done = what(&stop);
@@ -149,7 +149,10 @@ pub fn work_watched<T: Send>(
                 signal,
             )
         })
-    });
+    };
+    let (done, signal) = py
+        .detach(|| with_threads(|| Ok(job())))
+        .unwrap_or_else(|error| (Err(error), None));
     // Whoever asked for the end gets it, even where the job came first.
     if let Some(signal) = signal {
         return Err(signal);

@@ -22,7 +22,7 @@ mod verify;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sortmill_io::sync::{Mutex, lock, scope, spawn};
+use sortmill_io::sync::{Mutex, lock, spawn};
 use sortmill_io::{Kind, Os, Pool};
 
 use crate::bad;
@@ -39,7 +39,7 @@ use crate::order::{Format, KeyPart, Order};
 use crate::places::Places;
 use crate::plan::{Decoders, Inputs, Plan};
 use crate::progress::{Phase, Progress};
-use crate::queue::{Queue, Stop, StopOnPanic};
+use crate::queue::{Queue, Stop, StopOnPanic, job_scope};
 use crate::run::{look_up_names, open_inputs};
 use crate::stage::read::{Reader, Source, read};
 use crate::summary::Summary;
@@ -346,8 +346,7 @@ impl Walk<'_> {
                 turns.abort();
             }
         });
-        scope(|threads| {
-            let guard = StopOnPanic::new(stop);
+        job_scope(stop, |threads| {
             let workers: Vec<_> = (0..plan.worker_count)
                 .map(|number| {
                     let work = &work;
@@ -379,7 +378,6 @@ impl Walk<'_> {
                 Ok(totals) => lock(&work.row).header = totals.header.bytes,
                 Err(error) => stop.fail((self.told)(error)),
             }
-            guard.disarm();
             for worker in workers {
                 if let Err(panic) = worker.join() {
                     std::panic::resume_unwind(panic);

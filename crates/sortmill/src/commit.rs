@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use sortmill_io::os::own_descriptor;
 use sortmill_io::{Access, File, Kind, Os, align_up};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -33,8 +34,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Follows the symlinks of `path` to what is to be replaced. `None` for a pipe or device: it has no
-    /// contents to protect and is written in place.
+    /// Follows the symlinks of `path` to what is to be replaced. `None` for what is written in place: a pipe or device, which has
+    /// no contents to protect, and an open file of this process, as `/dev/stdout`.
     ///
     /// # Errors
     /// The system's, and a usage error if `path` is a folder, or named as one. What this user may not write is not
@@ -52,6 +53,8 @@ impl Target {
             }
             Err(error) => return Err(failed(error)),
             Ok(meta) => match meta.kind {
+                // What this process has open is written on where that has come to.
+                Kind::Regular if own_descriptor(path).is_some() => return Ok(None),
                 // Whoever replaces a program's bytes does not hand on its right to run as its owner.
                 Kind::Regular => {
                     os.may_write(path)
@@ -66,7 +69,26 @@ impl Target {
             },
         };
         let path = os.resolve(path).map_err(failed)?;
-        Ok(Some(Self { path, kept }))
+        let target = Self { path, kept };
+        target.may_be_replaced(os)?;
+        Ok(Some(target))
+    }
+
+    /// Refuses a file that cannot be replaced, which would show when all is done.
+    fn may_be_replaced(&self, os: &dyn Os) -> Result<()> {
+        const STICKY: u32 = 0o1000;
+        let failed = |error: io::Error| Error::io("finding the output", &self.path, &error);
+        let Some((_, owner)) = self.kept else {
+            return Ok(());
+        };
+        let folder = os.meta_at(self.folder()).map_err(failed)?;
+        let is_owner = [owner.0, folder.owner.0].contains(&os.user()) || os.user() == 0;
+        if folder.mode & STICKY == 0 || is_owner {
+            return Ok(());
+        }
+        let cause = "another user's file cannot be replaced in this folder, whose mode is sticky, only written over";
+        let error = Error::new(ErrorKind::Usage, "finding the output", cause).at(&self.path);
+        Err(error.hint("To write over what it holds, redirect standard output to it (> FILE)."))
     }
 
     /// The folder it lies in.

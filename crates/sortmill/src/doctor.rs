@@ -49,6 +49,7 @@ pub struct Section {
     /// `machine`, `memory` or `folder`.
     pub name: &'static str,
     /// The folder, without symlinks if it is there.
+    #[serde(serialize_with = "as_text")]
     pub path: Option<PathBuf>,
     /// What a job would use the folder for: `temporary files`, `output`.
     pub uses: Vec<&'static str>,
@@ -127,6 +128,13 @@ pub fn examine(facts: &Facts) -> Examination {
         version: 1,
         sections,
     }
+}
+
+/// Names need not be text: of one that is none, what can be read.
+fn as_text<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_ref()
+        .map(|path| path.to_string_lossy())
+        .serialize(to)
 }
 
 impl Examination {

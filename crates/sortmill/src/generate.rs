@@ -43,7 +43,7 @@ use crate::commit::{Target, Uncommitted, check_space};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gen_records::RECORD_BYTES;
 use crate::progress::{Phase, Progress};
-use crate::queue::{Queue, Stop, StopOnPanic};
+use crate::queue::{Queue, Stop, StopOnPanic, job_scope};
 use data::Data;
 use layout::{Layout, Piece, Sizes};
 
@@ -299,8 +299,7 @@ fn with_workers(
         }
     });
     let next = AtomicU64::new(0);
-    let checksum = sync::scope(|scope| {
-        let guard = StopOnPanic::new(stop);
+    let checksum = job_scope(stop, |scope| {
         let workers: Vec<_> = (0..threads)
             .map(|number| {
                 let (pool, queue, next) = (&pool, &queue, &next);
@@ -315,7 +314,6 @@ fn with_workers(
         if let Err(error) = write(&queue) {
             stop.fail(error);
         }
-        guard.disarm();
         let join = |worker: sync::ScopedJoinHandle<'_, u128>| match worker.join() {
             Ok(checksum) => checksum,
             Err(panic) => std::panic::resume_unwind(panic),

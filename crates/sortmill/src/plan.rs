@@ -14,6 +14,7 @@ mod foreseen;
 mod holding;
 mod keeping;
 mod merging;
+mod partitioning;
 mod temp_packing;
 mod wish;
 
@@ -270,8 +271,6 @@ const FRAME_BYTES_MAX: usize = 512 << 10;
 const FRAME_COUNT: usize = 4;
 /// Near this size a partition is sorted mostly within the processor's caches.
 const PARTITION_BYTES_MAX: u64 = 32 << 20;
-/// With as many records its entries, which are sorted before the records move, are near them too.
-const PARTITION_RECORDS_MAX: f64 = 350_000.0;
 /// Partitions that are asked for; some are divided later.
 const PARTITION_COUNT_MAX: u64 = 1 << 16;
 /// Streams are planned as if they were this many times the memory; longer ones are divided and merged.
@@ -280,6 +279,8 @@ const STREAM_TIMES_MEMORY: u64 = 16;
 pub const ENTRY_BYTES: usize = 16;
 /// A partition aims at a third of the records that there are entries for.
 const ENTRIES_OVER_RECORDS: u64 = 3;
+/// The places of whole records in what a worker has in hand are 32 bits.
+const WHOLE_BYTES_MAX: u64 = 1 << 31;
 /// A record's location within a partition in memory is 32 bits.
 const UNIT_BYTES_MAX: u64 = 1 << 32;
 /// Bytes of a batch's scratch space for each record: offset, slot, index.
@@ -299,7 +300,7 @@ impl Plan {
             Some(_) => merging::within(limit, order.clone(), job, inputs, machine),
             None => Self::within(limit, order.clone(), job, inputs, machine),
         };
-        let mut plan = fit::within(job, machine.cores, limit, within)?;
+        let mut plan = fit::within(job, machine, limit, within)?;
         if job.map_makes_pairs {
             plan.input_order = Some(job.input_order()?);
         }
@@ -624,7 +625,10 @@ impl Sorting {
         // distributed. Any record that fits a chunk is allowed.
         let in_chunk = reading.headroom_bytes + reading.chunk_bytes;
         let takes_parts = order.key_from().is_some() && !job.wants_whole_records();
-        let share = if takes_parts { limit / 2 } else { limit / 64 };
+        let share = match takes_parts {
+            true => limit / 2,
+            false => (limit / 64).min(WHOLE_BYTES_MAX),
+        };
         // Lines that are counted become pairs as long as they are.
         let mapped = match job.map_ends_in_pieces && job.reduce.is_none() {
             true => (reading.mapped_bytes_max / 2).saturating_sub(KV_HEADER_BYTES),
@@ -671,13 +675,7 @@ impl Sorting {
         let share = |bytes: u64| bytes.div_ceil(node_count(job));
         let known = inputs.bytes().or(inputs.packed.guessed_bytes);
         let data_bytes = inputs.mapped(known.map_or(stream_bytes, share));
-        let best = (limit / 16).min(PARTITION_BYTES_MAX);
-        // Where nothing is spilled, more of them cost nothing.
-        let best = match data_bytes <= limit {
-            true => best.min(((PARTITION_RECORDS_MAX * record_bytes) as u64).max(4 * MIB)),
-            false => best,
-        };
-        let best = job.tuning.partition_bytes.unwrap_or(best).max(1);
+        let best = partitioning::best_bytes(job, limit, data_bytes, record_bytes);
 
         // In each worker's hands, and in those of the loader, which sorts what must be merged.
         let tables = workers + 1;
@@ -696,15 +694,10 @@ impl Sorting {
         let entries_bytes = tables * (entry_count * ENTRY_BYTES) as u64;
         budget.hold_during(Some(During::Sort), "sort entries", entries_bytes)?;
 
-        // Small enough to be sorted near the caches, and for its entries to fit three times: with half of them one is
-        // divided, and what is divided is read twice, so one that is a little larger than others must not be.
-        let records = (data_bytes as f64 / record_bytes) as u64;
-        let by_bytes = data_bytes.div_ceil(best);
-        let by_entries = (ENTRIES_OVER_RECORDS * records).div_ceil(entry_count as u64);
-        let partitions = by_bytes.max(by_entries).clamp(1, PARTITION_COUNT_MAX) as usize;
+        let data = (data_bytes, record_bytes);
         let partitions = dealt_to
             .or(job.tuning.partition_count)
-            .unwrap_or(partitions);
+            .unwrap_or_else(|| partitioning::count(data, best, entry_count));
         Some(Self {
             data_bytes,
             record_bytes,

@@ -4,9 +4,10 @@
 //! that each thread finds its wait ended and returns; nothing waits for ever (promise 13).
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use sortmill_io::sync::atomic::{AtomicBool, Ordering};
-use sortmill_io::sync::{Arc, Condvar, Mutex, lock, wait};
+use sortmill_io::sync::{Arc, Condvar, Mutex, NoThread, Scope, lock, scope, wait};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -317,6 +318,37 @@ impl<T: Clone> Promise<T> {
         lock(&self.shared.state).1 = true;
         self.shared.kept.notify_all();
     }
+}
+
+/// Does `work`, which starts threads.
+///
+/// # Errors
+/// Those of `work`, and [`ErrorKind::Io`] where the system has no thread left to give.
+pub fn with_threads<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done,
+        Err(panic) => match panic.downcast::<NoThread>() {
+            Ok(short) => {
+                let error = Error::new(ErrorKind::Io, "starting a thread", short.0.to_string());
+                Err(error.hint("Raise the limit of processes (ulimit -u, or that of the container), or give fewer --threads."))
+            }
+            Err(panic) => resume_unwind(panic),
+        },
+    }
+}
+
+/// A scope of threads of the job of `stop`. Where one cannot be started, or the scope's own thread unwinds, those that were
+/// started wait for nothing more.
+pub fn job_scope<'env, T>(
+    stop: &'env Stop,
+    work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+) -> T {
+    scope(|threads| {
+        let guard = StopOnPanic::new(stop);
+        let done = work(threads);
+        guard.disarm();
+        done
+    })
 }
 
 /// Ends the job if its thread unwinds, so that no other waits for what will never come. The panic itself

@@ -473,6 +473,9 @@ pub struct Fingerprints {
     pub written: Fingerprint,
 }
 
+/// How many times the least possible a job moved is told from this on.
+const TOLD_BYTES_MIN: u64 = 1 << 20;
+
 impl Report {
     /// The report as JSON.
     #[must_use]
@@ -516,7 +519,10 @@ impl Report {
                 "ended after {}, no output: {} in {wall} ({rate}, {cpu} cpu, {:.2} s cpu per GB)",
                 last.name(),
                 text::bytes(bytes.input),
-                self.cpu_ns as f64 / bytes.input.max(1) as f64,
+                match bytes.input {
+                    0 => 0.0,
+                    input => self.cpu_ns as f64 / input as f64,
+                },
             ),
         };
         out
@@ -525,11 +531,18 @@ impl Report {
     fn outcome(&self, out: &mut String) {
         let bytes = &self.bytes;
         if self.until.is_none() {
+            // Of little, what fills up the last block is most.
+            let times = match bytes.lower_bound < TOLD_BYTES_MIN {
+                true => String::new(),
+                false => format!(
+                    ": {:.3} times the least possible within this memory",
+                    bytes.over_lower_bound()
+                ),
+            };
             let _ = writeln!(
                 out,
-                "moved {}: {:.3} times the least possible within this memory; {} spilled{}",
+                "moved {}{times}; {} spilled{}",
                 text::bytes(bytes.moved()),
-                bytes.over_lower_bound(),
                 text::bytes(bytes.temp_written),
                 foreseen_words(bytes.temp_written, self.foreseen_temp_bytes()),
             );

@@ -25,8 +25,7 @@ pub fn arranged(words: Vec<OsString>, table: &Command) -> Vec<OsString> {
     let mut others = Vec::new();
     while let Some(word) = words.next() {
         if word == "--" {
-            flags.push(word);
-            others.extend(words);
+            others.extend(words.map(named_outright));
             break;
         }
         if !word.as_encoded_bytes().starts_with(b"-") || word == "-" {
@@ -41,6 +40,16 @@ pub fn arranged(words: Vec<OsString>, table: &Command) -> Vec<OsString> {
     }
     flags.extend(others);
     flags
+}
+
+/// A word behind `--`, which is a name even where it looks like a flag. Clap would take all of them for OUT if it saw the `--`.
+fn named_outright(word: OsString) -> OsString {
+    if !word.as_encoded_bytes().starts_with(b"-") || word == "-" {
+        return word;
+    }
+    let mut path = OsString::from("./");
+    path.push(word);
+    path
 }
 
 /// Whether the word behind this flag is its value.
@@ -75,7 +84,8 @@ mod tests {
             ("gen text 5 -v - --seed 2", "gen text -v --seed 2 5 -"),
             ("gen text 5 -vs 2 out", "gen text -vs 2 5 out"),
             ("gen text 5 --seed", "gen text --seed 5"),
-            ("gen text 5 -v -- -out -s", "gen text -v -- 5 -out -s"),
+            ("gen text 5 -v -- -out -s", "gen text -v 5 ./-out ./-s"),
+            ("gen text -- 5 -", "gen text 5 -"),
             ("gen other 5 -v out", "gen other 5 -v out"),
             ("gen", "gen"),
             ("report 5 -v out", "report 5 -v out"),

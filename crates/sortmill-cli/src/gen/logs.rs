@@ -49,7 +49,7 @@ impl Clicks {
 /// JSON, an object in each line: nested fields, escapes, nulls
 ///
 /// COUNT is the number of lines. An object has id, time, user (name, age and city), tags, score, active and note.
-/// All but id and name may be missing or null. Numbers come in every way there is to write them.
+/// All but id may be missing or null, and name is wherever user is. Numbers come in every way there is to write them.
 #[derive(Args)]
 pub struct Json {
     #[command(flatten)]

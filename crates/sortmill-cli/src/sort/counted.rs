@@ -21,6 +21,7 @@ use sortmill::yields::Yield;
 use super::Sort;
 use super::side::SideFile;
 use crate::common::{print, say};
+use crate::progress::Shown;
 use crate::signals::Signals;
 
 impl Sort {
@@ -51,13 +52,15 @@ impl Sort {
         // Nobody's file is replaced, and it is compared when it is read.
         counting.verify = Some(false);
         counting.number = Some(between.number);
-        let counted = self.work(counting, os, stop)?;
+        let shown = self.shown(&counting).map(Shown::of_first);
+        let counted = self.work(counting, shown, os, stop)?;
         // Or the two would hold memory for each other.
         stop.forget();
         let mut ordering = ordering(job, first, &between);
         // Of inputs that have no more lines it is shorter than was asked for.
         ordering.header_lines = lines_of(&between.path, counted.bytes.header, job)?;
-        let mut ordered = self.work(ordering, os, stop)?;
+        let shown = self.shown(&ordering);
+        let mut ordered = self.work(ordering, shown, os, stop)?;
         between.prove(&counted, &ordered)?;
         ordered.before = Some(Box::new(counted));
         if let Some(file) = report_file {
@@ -71,13 +74,13 @@ impl Sort {
     }
 
     /// Runs one of several jobs that were asked for as one.
-    fn work(&self, mut job: Job, os: &Host, stop: &Stop) -> Result<Report> {
+    fn work(&self, mut job: Job, shown: Option<Shown>, os: &Host, stop: &Stop) -> Result<Report> {
         let sources = run::open(&job, os)?;
         let (prepared, plan) = self.prepare(&mut job, sources, os)?;
         if self.verbose {
             say(&plan);
         }
-        self.work_on(&mut job, prepared, os, stop)
+        self.work_on(&mut job, prepared, shown, os, stop)
     }
 }
 

@@ -66,6 +66,9 @@ pub const OF_ORDER: [&str; 17] = [
     "unique",
 ];
 
+/// Those about records of columns, which only `top` takes.
+pub const OF_COLUMNS: [&str; 5] = ["by", "no_header", "delimiter", "quote", "nulls"];
+
 /// The table without these in its help. They are refused where they are given.
 pub fn without(table: Command, names: &[&'static str]) -> Command {
     let hide = |table: Command, name: &&'static str| table.mut_arg(*name, |arg| arg.hide(true));

@@ -4,10 +4,9 @@
 //! loses what it held, but what this process has for standard output or standard error: as `/dev/stderr`, say, it is written
 //! on where that has come to. That none of them is what the job reads or writes is looked at before anything is done.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use sortmill::trace::Trace;
 use super::keys::refused;
 use super::{Sort, refusals};
 use crate::common::tell;
+use crate::place::Place;
 
 /// Refuses a report or a trace that is a file which the job reads or writes: one of both would be lost.
 ///
@@ -81,58 +81,6 @@ fn others(sort: &Sort) -> Vec<(&'static str, Place)> {
         others.push(("standard output", Place::of_open(io::stdout().as_fd())));
     }
     others
-}
-
-/// Where a file lies, whether it is there or not.
-#[derive(Default)]
-struct Place {
-    /// Device and inode of a file that is there and keeps what is written to it.
-    identity: Option<(u64, u64)>,
-    /// Where it will be, if it is not there.
-    path: Option<PathBuf>,
-}
-
-impl Place {
-    fn of(path: &Path) -> Self {
-        if let Ok(meta) = std::fs::metadata(path) {
-            return Self::of_meta(&meta);
-        }
-        // The name of a link that leads to nothing is not what will be written to.
-        let path = std::fs::read_link(path).map_or_else(
-            |_| path.to_owned(),
-            |target| path.parent().unwrap_or(Path::new(".")).join(target),
-        );
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new(".")));
-        let name = path.file_name();
-        Self {
-            identity: None,
-            path: folder
-                .ok()
-                .zip(name)
-                .map(|(folder, name)| folder.join(name)),
-        }
-    }
-
-    fn of_open(file: BorrowedFd<'_>) -> Self {
-        let copy = file.try_clone_to_owned().map(File::from);
-        let meta = copy.and_then(|file| file.metadata());
-        meta.map_or_else(|_| Self::default(), |meta| Self::of_meta(&meta))
-    }
-
-    /// A terminal, a pipe or `/dev/null` takes several things.
-    fn of_meta(meta: &Metadata) -> Self {
-        let keeps = meta.is_file() || meta.is_dir();
-        Self {
-            identity: keeps.then(|| (meta.dev(), meta.ino())),
-            path: None,
-        }
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        (self.identity.is_some() && self.identity == other.identity)
-            || (self.path.is_some() && self.path == other.path)
-    }
 }
 
 /// Where a trace goes. Dropped before it was written, as of a job that failed or panicked, it is written as far as

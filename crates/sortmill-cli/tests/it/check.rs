@@ -190,7 +190,29 @@ fn trouble_is_2_with_words() {
         let output = check(&scratch, flags, b"");
         expect(&output, 2, "", words);
     }
-    assert_eq!(scratch.names(), ["folder", "in"]);
+    // Standard input that is a file is read, too: the summary took its place once.
+    fs::write(scratch.path("hundreds"), sorted()).unwrap();
+    for flags in [
+        "--format fixed:100 --key 0:10 --summary hundreds",
+        "--format fixed:100 --key 0:10 --summary hundreds -",
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command.current_dir(scratch.path("")).arg("check");
+        command.args(flags.split_whitespace());
+        command.stdin(fs::File::open(scratch.path("hundreds")).unwrap());
+        let words = "would replace a file that is read";
+        expect(&command.output().unwrap(), 2, "", words);
+    }
+    assert_eq!(fs::read(scratch.path("hundreds")).unwrap(), sorted());
+    for flags in [
+        "--parts folder --header 1",
+        "--parts folder --no-decompress",
+        "--merge --delimiter ; in",
+        "--merge --progress json in",
+    ] {
+        expect(&check(&scratch, flags, b""), 2, "", "cannot be used with");
+    }
+    assert_eq!(scratch.names(), ["folder", "hundreds", "in"]);
     assert_eq!(fs::read(scratch.path("in")).unwrap(), [b'x'; 250]);
 }
 

@@ -182,3 +182,23 @@ fn memory_is_no_place_for_temporary_files() {
     assert_eq!(level("-T /dev/shm"), (Some(2), "bad".to_owned()));
     assert_eq!(level("-T . -o /dev/shm/out").1, "could_be_better");
 }
+
+/// Names need not be text; JSON does.
+#[test]
+fn a_folder_whose_name_is_no_text() {
+    let scratch = Scratch::new("doctor-bytes");
+    let output = shell(
+        &scratch,
+        &format!("d=$(printf 'T\\377'); mkdir \"$d\"; exec {PROGRAM} doctor --json -T \"$d\""),
+    );
+    let sections = sections(&output);
+    let paths: Vec<_> = sections
+        .iter()
+        .filter_map(|section| section["path"].as_str())
+        .collect();
+    assert!(
+        paths[0].ends_with("/T\u{fffd}"),
+        "{paths:?} {}",
+        stderr(&output)
+    );
+}

@@ -50,14 +50,8 @@ const BZIP2_BLOCKS: [&[u8]; 2] = [
 /// Frames that zstd and lz4 skip do not tell which of both it is, so what lies behind them must be seen.
 #[must_use]
 pub fn sniff(start: &[u8]) -> Option<Sniffed> {
-    let mut at = 0;
-    while let Some(bytes) = skippable_bytes(&start[at..]) {
-        at = usize::try_from(bytes).ok()?.checked_add(at)?;
-        if at >= start.len() {
-            return None;
-        }
-    }
-    let start = &start[at..];
+    let at = usize::try_from(skipped_bytes(start)).ok()?;
+    let start = start.get(at..)?;
     let found = |codec: Codec| codec.begins(start).then_some(codec);
     let codec = super::CODECS.into_iter().find_map(found)?;
     if at > 0 && !matches!(codec, Codec::Zstd | Codec::Lz4) {
@@ -69,6 +63,20 @@ pub fn sniff(start: &[u8]) -> Option<Sniffed> {
         memory_bytes,
         may_grow: codec.may_grow(),
     })
+}
+
+/// Bytes of the frames at the start that zstd and lz4 skip, as far as they can be told: they may reach beyond what is there, and
+/// then it takes more to know the codec.
+#[must_use]
+pub fn skipped_bytes(start: &[u8]) -> u64 {
+    let mut at = 0;
+    while let Some(bytes) = usize::try_from(at)
+        .ok()
+        .and_then(|at| skippable_bytes(start.get(at..)?))
+    {
+        at += bytes;
+    }
+    at
 }
 
 /// Bytes of the frame that `start` begins with, if it is one that zstd and lz4 skip: header and content.

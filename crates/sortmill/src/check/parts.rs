@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::manifest::{Manifest, Part};
 use crate::metrics::{Meter, Stage};
+use crate::progress::{Phase, Progress};
 use crate::queue::Stop;
 use crate::run::Shared;
 use crate::stage::read::Source;
@@ -45,7 +46,8 @@ pub struct CheckedParts {
 
 /// Reads the parts in `folder` once and holds them against its manifest: whether each is there, has the length,
 /// the records and the first and last key that the manifest says, whether all are in order, and whether there is
-/// a file that looks like another part. A part of another length is told of and not read. `threads` as in [`Check`].
+/// a file that looks like another part. A part of another length is told of and not read. `threads` as in [`Check`];
+/// `progress` hears how far it is.
 ///
 /// # Errors
 /// [`ErrorKind::Input`] without a manifest, or with one that makes no sense; the system's. What is not as the
@@ -53,6 +55,7 @@ pub struct CheckedParts {
 pub fn check_parts(
     folder: &Path,
     threads: Option<usize>,
+    progress: Option<&Progress>,
     os: &dyn Os,
     stop: &Stop,
 ) -> Result<CheckedParts> {
@@ -78,6 +81,12 @@ pub fn check_parts(
         let pool = pool.clone();
         move || pool.close()
     });
+    let bytes = |part: &Part| part.fingerprint.bytes;
+    if let Some(progress) = progress {
+        let all = manifest.parts.iter().map(bytes).sum();
+        progress.expect(Phase::Check, Some(all), Some(0));
+        progress.enter(Phase::Check, os);
+    }
     let mut faults = Vec::new();
     let mut row = Row::default();
     for parts in manifest.parts.chunks(OPEN_COUNT) {
@@ -109,7 +118,7 @@ pub fn check_parts(
             header_lines: 0,
             header: None,
         }
-        .run(row, &mut Meter::start(os, &[Stage::Read]))?;
+        .run(row, &mut Meter::start(os, &[Stage::Read]).telling(progress))?;
         for (part, own) in sound.iter().zip(row.inputs.iter().flatten()) {
             faults.extend(differs(part, own).map(|fault| format!("{}: {fault}", part.name)));
         }
@@ -118,6 +127,7 @@ pub fn check_parts(
             faults.push(format!("{name}: out of order at byte {}", found.offset));
         }
     }
+    faults.extend(misplaced(&manifest));
     let names = os
         .list_dir(folder)
         .map_err(|error| Error::io("listing the parts", folder, &error))?;
@@ -132,6 +142,9 @@ pub fn check_parts(
             .iter()
             .map(|name| format!("{name}: the manifest knows of no such part")),
     );
+    if let Some(progress) = progress {
+        progress.enter(Phase::Done, os);
+    }
     Ok(CheckedParts {
         part_count: manifest.parts.len() as u64,
         fingerprint: row.fingerprint,
@@ -180,6 +193,28 @@ fn differs(part: &Part, own: &OfInput) -> Option<String> {
     }
     let same = own.first_key == part.first_key && own.last_key == part.last_key;
     (!same).then(|| "its first or last key is not that of the manifest".to_owned())
+}
+
+/// The parts whose records would not come to them by the keys from which on the manifest says that they would.
+fn misplaced(manifest: &Manifest) -> Vec<String> {
+    let mut faults = Vec::new();
+    // Drawn orders know of no keys.
+    let parts = if manifest.shuffled {
+        &[][..]
+    } else {
+        &manifest.parts
+    };
+    let mut last_key: Option<&Vec<u8>> = None;
+    for part in parts {
+        if let (Some(from), Some(first)) = (&part.from_key, &part.first_key)
+            && (from > first || last_key.is_some_and(|last| last > from))
+        {
+            let fault = "the key that it begins from is greater than its first key, or less than the last key of the part before";
+            faults.push(format!("{}: {fault}", part.name));
+        }
+        last_key = part.last_key.as_ref().or(last_key);
+    }
+    faults
 }
 
 /// Reads parts that were just written and synced to `folder` again, and holds them against the manifest they are

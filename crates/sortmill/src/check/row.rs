@@ -81,12 +81,15 @@ impl Row {
         }
         let before = self.fingerprint.records;
         if before > 0 {
-            let compared = match shorter(seen.first_cut, self.last_cut) {
+            let cut = shorter(seen.first_cut, self.last_cut);
+            let compared = match cut {
                 None => order.compare_with_key(seen.first, &self.last_key),
                 Some(cut) => head(order.plain_key(seen.first), cut).cmp(head(&self.last_key, cut)),
             };
-            self.duplicates += u64::from(compared.is_eq());
-            if compared.is_lt() || (compared.is_eq() && order.is_unique()) {
+            // Heads that are the same do not tell whether the keys are.
+            let is_same = compared.is_eq() && cut.is_none();
+            self.duplicates += u64::from(is_same);
+            if compared.is_lt() || (is_same && order.is_unique()) {
                 self.unordered += 1;
                 self.note_break(before, input, seen.offset, seen.first);
             }
@@ -213,9 +216,10 @@ impl<'a> Seen<'a> {
                         .cmp(head(order.plain_key(record), cut)),
                 }
             });
+            let is_same = compared.is_eq() && self.last_cut.is_none();
             self.last_cut = None;
-            self.duplicates += u64::from(compared.is_eq());
-            if compared.is_gt() || (compared.is_eq() && order.is_unique()) {
+            self.duplicates += u64::from(is_same);
+            if compared.is_gt() || (is_same && order.is_unique()) {
                 let Fingerprint { records, bytes, .. } = self.fingerprint;
                 self.unordered += 1;
                 self.first_unordered

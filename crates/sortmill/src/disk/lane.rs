@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 
 use sortmill_io::sync::atomic::{AtomicU64, Ordering};
-use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::sync::{Arc, spawn};
 use sortmill_io::{Buffer, File, Op, OpKind, Os, Pool, Ring};
 
 use super::Setting;
 use crate::error::{Error, ErrorKind, Result};
-use crate::queue::Stop;
+use crate::queue::{Stop, job_scope};
 
 /// What one thread does.
 pub struct Lane<'a> {
@@ -83,7 +83,7 @@ pub fn run(os: &dyn Os, stop: &Stop, lanes: Vec<Lane<'_>>, window_ns: u64) -> Re
         to_ns: from_ns + window_ns,
         full_ns: AtomicU64::new(u64::MAX),
     };
-    let moved: Vec<(OpKind, Moved)> = scope(|threads| {
+    let moved: Vec<(OpKind, Moved)> = job_scope(stop, |threads| {
         let started: Vec<_> = with_rings
             .into_iter()
             .map(|(ring, lane)| {

@@ -17,7 +17,7 @@ use sortmill_io::{align_up, sync};
 use super::Amount;
 use super::data::Data;
 use crate::error::{Error, ErrorKind, Result};
-use crate::queue::Stop;
+use crate::queue::{Stop, job_scope};
 
 /// What one buffer holds: this many bytes of one file.
 pub struct Piece {
@@ -113,7 +113,7 @@ impl<'a> Sizes<'a> {
             let start = first + number as u64 * STEP_RECORDS;
             data.bytes_of(start..start.saturating_add(STEP_RECORDS).min(count))
         };
-        sync::scope(|scope| {
+        job_scope(stop, |scope| {
             for (part, bytes) in bytes.chunks_mut(each).enumerate() {
                 sync::spawn(scope, &format!("measure-{part}"), move || {
                     for (index, bytes) in bytes.iter_mut().enumerate() {

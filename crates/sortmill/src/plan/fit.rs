@@ -2,25 +2,37 @@
 
 use std::iter::{once, successors};
 
+use sortmill_io::os::Machine;
+
 use super::{MIB, Plan, node_count};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::text;
 
-/// What `within` plans of the job for `limit` bytes.
+/// A wish is raised to as much, whatever the machine says that it has: it may not know.
+const WISH_BYTES_MIN: u64 = 512 << 20;
+
+/// What `within` plans of the job for `limit` bytes; where memory is a wish, for more of what the `machine` has, if it takes that.
 ///
 /// # Errors
 /// [`ErrorKind::Memory`] if that is less than any plan needs, with the least that is enough.
 pub fn within(
     job: &Job,
-    cores: usize,
+    machine: &Machine,
     limit: u64,
     within: impl Fn(&Job, u64) -> Option<Plan>,
 ) -> Result<Plan> {
     if let Some(plan) = within(job, limit) {
         return Ok(plan);
     }
-    let fewer = with_fewer_workers(job, cores);
+    let fewer = with_fewer_workers(job, machine.cores);
+    let wish_max = match job.memory_is_wish {
+        true => machine
+            .memory_bytes_available
+            .max(limit)
+            .max(WISH_BYTES_MIN),
+        false => limit,
+    };
     if let Some(plan) = fewer.iter().find_map(|job| within(job, limit)) {
         return Ok(plan);
     }
@@ -32,7 +44,7 @@ pub fn within(
     let below = (1..=(limit / MIB).min(1024)).rev().find_map(plan);
     let mut above = (1..1024).chain((10..40).map(|power| 1 << power));
     match below.or_else(|| above.find_map(plan)) {
-        Some((bytes, plan)) if job.memory_is_wish || bytes <= limit => Ok(plan),
+        Some((bytes, plan)) if bytes <= wish_max => Ok(plan),
         Some((bytes, _)) => Err(too_little(limit, bytes)),
         None => Err(too_little(limit, (1 << 40) * MIB)),
     }

@@ -77,6 +77,8 @@ impl Plan {
         }
         let sampled = match job.format {
             Format::Kv => 0,
+            // Where there is one partition no boundary is looked for.
+            _ if self.partition_count == 1 => 0,
             Format::Lines | Format::Quoted(_) | Format::Fixed(_) => {
                 (self.sample_count * self.sample_bytes) as u64
             }

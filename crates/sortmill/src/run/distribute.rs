@@ -6,7 +6,7 @@
 mod deal;
 mod top;
 
-use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::sync::{Arc, spawn};
 
 use super::exchange::Exchange;
 use super::origins::Origins;
@@ -25,7 +25,7 @@ use crate::long::{Long, Longs, Summed, WholeLongs};
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Format;
 use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
-use crate::queue::{Promise, Queue, Stop, StopOnPanic};
+use crate::queue::{Promise, Queue, Stop, StopOnPanic, job_scope};
 use crate::spills::{Spilled, Spills};
 use crate::stage::cut::cut;
 use crate::stage::map::{Calls, map, rest};
@@ -230,7 +230,7 @@ pub fn round<T>(
     let Queues { chunks, spills } = queues;
     let in_hand = plan.input_order().has_columns().then(InHand::default);
     let in_hand = in_hand.as_ref();
-    let (read_end, worker_ends, exchanged, spill_end, ended) = scope(|threads| {
+    let (read_end, worker_ends, exchanged, spill_end, ended) = job_scope(stop, |threads| {
         let reader = spawn(threads, "read", || {
             let mut meter = shared.meter("read", &[Stage::Read], began_ns);
             let result = guarded(stop, || match reads {

@@ -9,8 +9,9 @@ mod report;
 
 use std::collections::BTreeMap;
 
+use sortmill_io::os::is_out_of_descriptors;
 use sortmill_io::process::{self, Child};
-use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::sync::{Arc, spawn};
 use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, Os, Pool, align_down, align_up};
 
 use super::distribute::{guarded, join};
@@ -25,7 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::order::{Begun, Format};
 use crate::progress;
-use crate::queue::{Queue, Stop};
+use crate::queue::{Queue, Stop, job_scope};
 use crate::report::{Grown, Report};
 use crate::sample::Sample;
 use crate::stage::read::{Source, sample_records};
@@ -227,6 +228,15 @@ fn move_one(os: &dyn Os, doing: &str, op: Op) -> Result<(sortmill_io::Buffer, us
     Ok((done.op.buffer, moved))
 }
 
+/// A name that is of the same file for a node: `/dev/stdin` is another one there.
+fn as_of_any_process(os: &dyn Os, path: &std::path::Path) -> std::path::PathBuf {
+    let is_own = ["/dev/stdin", "/dev/fd", "/proc/self"]
+        .iter()
+        .any(|own| path.starts_with(own));
+    let resolved = is_own.then(|| os.resolve(path).ok()).flatten();
+    resolved.unwrap_or_else(|| path.to_owned())
+}
+
 /// What each node is to be told.
 fn starts(
     shared: &Shared<'_>,
@@ -239,7 +249,7 @@ fn starts(
     let inputs: Vec<InputFile> = sources
         .iter()
         .map(|source| InputFile {
-            path: source.file.path.clone(),
+            path: as_of_any_process(os, &source.file.path),
             identity: source.meta.identity,
             bytes: source.meta.bytes,
             changed_ns: source.meta.changed_ns,
@@ -311,8 +321,18 @@ impl Nodes {
             // This very program has no name that tells; an interpreter finds its libraries by its own.
             let called = on.program.starts_with("/proc").then_some("sortmill");
             let started = process::start(&on.program, called, &on.words, &name);
-            let started =
-                started.map_err(|error| Error::io("starting a node", &on.program, &error))?;
+            let started = started.map_err(|error| {
+                let told = Error::io("starting a node", &on.program, &error);
+                match is_out_of_descriptors(&error) {
+                    // A pipe each way.
+                    true => told.hint(format!(
+                        "Raise the limit of open files: ulimit -n {} is enough for {} nodes.",
+                        64 + 2 * on.node_count,
+                        on.node_count
+                    )),
+                    false => told,
+                }
+            })?;
             nodes.children.push(started.child);
             nodes.to.push(started.to);
             nodes.from.push(started.from);
@@ -331,7 +351,7 @@ impl Nodes {
         let mut coordinator = Coordinator::new(starts);
         let mut distributed_ns = 0;
         let from = std::mem::take(&mut self.from);
-        scope(|threads| {
+        job_scope(stop, |threads| {
             let listeners: Vec<_> = from
                 .iter()
                 .zip(0..)

@@ -21,7 +21,7 @@ use sortmill_io::Pool;
 use sortmill_io::codec::Codec;
 use sortmill_io::os::Kind;
 use sortmill_io::sync::atomic::AtomicU32;
-use sortmill_io::sync::{Arc, Mutex, ScopedJoinHandle, lock, scope, spawn};
+use sortmill_io::sync::{Arc, Mutex, ScopedJoinHandle, lock, spawn};
 
 use super::compress::{Frames, Packed};
 use super::distribute::{Distributed, guarded, join};
@@ -40,7 +40,7 @@ use crate::metrics::{Finished, Meter, Metrics, Stage};
 use crate::order::{Format, Order};
 use crate::partitions::Counts;
 use crate::plan::{Merging, Plan, RUN_BUFFERS};
-use crate::queue::{Queue, Stop, StopOnPanic};
+use crate::queue::{Queue, Stop, job_scope};
 use crate::report::Merged;
 use crate::rows::{RowQueues, Run};
 use crate::stage::merge::{Device, Follows, Late, RowMerge, RunWriter, merge_rows};
@@ -460,9 +460,7 @@ fn pass<'t, T: Send>(
     };
     let rows = Sorts::of(rows);
     let fetches = rows.fetches(plan, stop)?;
-    let (read_ends, merge_end, packed_end, write_end) = scope(|threads| {
-        // Where a thread cannot be started, those that were wait for no other.
-        let guard = StopOnPanic::new(stop);
+    let (read_ends, merge_end, packed_end, write_end) = job_scope(stop, |threads| {
         let mut readers: Vec<ScopedJoinHandle<'_, Option<(RowsRead, Finished)>>> = Vec::new();
         if !rows.files.is_empty() {
             let files = rows.files;
@@ -528,7 +526,6 @@ fn pass<'t, T: Send>(
             let all = frames.start(threads, shared, (to.writes, to.packed), began_ns);
             (to, frames, all)
         });
-        guard.disarm();
         let read_ends: Vec<_> = readers.into_iter().map(join).collect();
         let merge_end = join(merger);
         let end = |(to, frames, all): (&To<'t>, &Frames, _)| {

@@ -10,7 +10,7 @@ use std::path::Path;
 use sortmill_io::os::{Access, Usage};
 use sortmill_io::process::pause;
 use sortmill_io::sync::atomic::{AtomicBool, Ordering};
-use sortmill_io::sync::{Arc, Mutex, lock, scope, spawn};
+use sortmill_io::sync::{Arc, Mutex, lock, spawn};
 use sortmill_io::{File, Os, net};
 
 use super::distribute::{Distributed, distribute, join};
@@ -24,7 +24,7 @@ use crate::job::{Input, Job, Output};
 use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::progress::{self, Progress, Snapshot};
-use crate::queue::{Promise, Stop};
+use crate::queue::{Promise, Stop, job_scope};
 use crate::report::{Bytes, NodeReport, Phase, TempPacked};
 use crate::stage::read::{Left, ReadTotals, Share, Source, replaced};
 use crate::stage::write::{Seams, Target};
@@ -54,7 +54,7 @@ pub fn node(os: &dyn Os, stop: &Stop) -> Result<()> {
         told.left.abort();
         told.place.abort();
     });
-    let result = scope(|threads| {
+    let result = job_scope(stop, |threads| {
         let ears = spawn(threads, "hear", || coordinator.hear(stop));
         let result = take_part(&coordinator, os, stop);
         coordinator.has_ended.store(true, Ordering::SeqCst);
@@ -219,7 +219,7 @@ fn take_part(coordinator: &Coordinator<'_>, os: &dyn Os, stop: &Stop) -> Result<
         });
     }
     let sources = open_inputs(os, &start)?;
-    let connections = connect(os, stop, &listener, &start)?;
+    let connections = connect(os, stop, listener, &start)?;
     let plan = &start.plan;
     let ends = (&*sources, start.output.parent());
     let paths = start.temps.iter().map(|folder| folder.0.clone()).collect();
@@ -416,11 +416,9 @@ fn open_inputs(os: &dyn Os, start: &Start) -> Result<Vec<Source>> {
 fn connect(
     os: &dyn Os,
     stop: &Stop,
-    listener: &net::Listener,
+    mut listener: net::Listener,
     start: &Start,
 ) -> Result<Vec<(u32, File)>> {
-    /// Whoever connects has so long to say who it is.
-    const PATIENCE_NS: u64 = 2_000_000_000;
     let own = start.plan.node();
     let count = start.plan.node_count();
     let mut connections: Vec<(u32, File)> = Vec::new();
@@ -438,21 +436,14 @@ fn connect(
         connections.push((number, connection));
     }
     while connections.len() + 1 < count as usize {
-        let accepted = listener.accept("another node", &|| stop.is_stopped());
+        let heard = listener.hear(wire::HELLO_BYTES, "another node", &|| stop.is_stopped());
         stop.check()?;
-        let mut connection = accepted.map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                "listening for other nodes",
-                error.to_string(),
-            )
+        let (mut connection, frame) = heard.map_err(|error| {
+            let doing = "listening for other nodes";
+            Error::new(ErrorKind::Io, doing, error.to_string())
         })?;
-        let deadline_ns = os.now_ns() + PATIENCE_NS;
-        let stopped = || stop.is_stopped() || os.now_ns() > deadline_ns;
-        // A stranger, or one that says nothing, is let go.
-        let Ok(frame) = read_hello(os, &connection, &stopped) else {
-            continue;
-        };
+        let frame = frame.try_into().expect("it is as long as was asked for");
+        // A stranger is let go.
         let Ok(number) = wire::heard(&frame, start.job, own, start.secret) else {
             continue;
         };

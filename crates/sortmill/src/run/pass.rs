@@ -10,7 +10,7 @@
 //! the other, so that chunks come in their order. The proof is that of any job: what was mapped is what came to the writer.
 
 use sortmill_io::Pool;
-use sortmill_io::sync::{Arc, lock, scope, spawn};
+use sortmill_io::sync::{Arc, lock, spawn};
 
 use super::Shared;
 use super::distribute::{Distributed, distribute, guarded, join};
@@ -22,7 +22,7 @@ use crate::job::{Job, Output};
 use crate::metrics::{Finished, Meter, Stage};
 use crate::passing::{Passing, first_pair};
 use crate::plan::Plan;
-use crate::queue::Stop;
+use crate::queue::{Stop, job_scope};
 use crate::stage::read::Source;
 use crate::stage::write::{Seams, Sink, Target};
 
@@ -84,7 +84,7 @@ pub fn pass(shared: &Shared<'_>, sources: &[Source], target: Option<&Target>) ->
     };
     // Each in a thread: under shuttle whoever opened a scope may not wait for others meanwhile.
     let bodies = Bodies::default();
-    let (distributed, sorted) = scope(|threads| {
+    let (distributed, sorted) = job_scope(shared.stop, |threads| {
         let distributing = spawn(threads, "distribute", || {
             guarded(shared.stop, || distribute(shared, sources, None, None))
         });

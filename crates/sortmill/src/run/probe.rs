@@ -8,13 +8,14 @@
 //! job is done already.
 
 use sortmill_io::os::{Access, Kind};
-use sortmill_io::sync::{Arc, scope, spawn};
+use sortmill_io::sync::{Arc, spawn};
 use sortmill_io::{File, Op, OpKind, align_down};
 
 use super::Shared;
 use super::distribute::join;
 use super::judge::Done;
 use super::room::device;
+use crate::queue::job_scope;
 use crate::stage::write::Target;
 use crate::verdict::{BoundBy, Rates, Verdict};
 
@@ -210,7 +211,7 @@ fn written(done: &Done<'_>) -> Option<Way> {
 fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
     let end_ns = shared.os.now_ns() + probe_ns;
     let depth_max = (shared.chunk_pool.buffer_count() / ways.len()).max(1);
-    let rates: Vec<Option<u64>> = scope(|threads| {
+    let rates: Vec<Option<u64>> = job_scope(shared.stop, |threads| {
         let started: Vec<_> = ways
             .iter()
             .map(|way| {

@@ -178,7 +178,12 @@ fn wants_sample(shared: &Shared<'_>) -> bool {
 }
 
 /// Begins the partitions, at the boundaries that the job asks for and those that a sample adds to them.
-pub fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample) {
+pub fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, sample: Sample) {
+    begin_with(shared, partitions, sample, shared.plan.partition_count);
+}
+
+/// The same, where no more than `count` partitions are needed, those between boundaries that the job asks for not counted.
+fn begin_with(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sample, count: usize) {
     let plan = shared.plan;
     if shared.job.yields.shuffle().is_some() {
         // Each partition gets about as much as any other.
@@ -186,7 +191,7 @@ pub fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, mut sample: Sampl
         let count = u32::try_from(plan.partition_count).expect("few partitions");
         return partitions.begin(Table::dealt(count));
     }
-    let boundaries = boundaries(shared, &mut sample);
+    let boundaries = boundaries_of(shared, &mut sample, count);
     shared.temps.divide(&shares(&sample, &boundaries), 0);
     partitions.begin(Table::range(&plan.order, boundaries));
 }
@@ -201,10 +206,15 @@ pub fn shares(sample: &Sample, boundaries: &[Boundary]) -> Vec<u64> {
 
 /// The boundaries that the job asks for and those that a sample adds to them.
 pub fn boundaries(shared: &Shared<'_>, sample: &mut Sample) -> Vec<Boundary> {
+    boundaries_of(shared, sample, shared.plan.partition_count)
+}
+
+fn boundaries_of(shared: &Shared<'_>, sample: &mut Sample, count: usize) -> Vec<Boundary> {
     let plan = shared.plan;
-    let mut boundaries = sample.boundaries(sampled_count(shared) + 1, plan.equal_keys_meet);
+    let sampled_count = count.min(sampled_count(shared) + 1);
+    let mut boundaries = sample.boundaries(sampled_count, plan.equal_keys_meet);
     let asked = match (&shared.job.boundaries, shared.cut_keys) {
-        (Boundaries::Uniform, _) => uniform_keys(plan.partition_count as u64),
+        (Boundaries::Uniform, _) => uniform_keys(count as u64),
         (_, Some(keys)) => keys.iter().flatten().cloned().collect(),
         (_, None) => Vec::new(),
     };
@@ -298,6 +308,9 @@ struct Seen<'a> {
     wrong_count: usize,
     /// Where the last one lay.
     chunk: u64,
+    /// Bytes that have come, and records and bytes that are sorted for them: the same, or what the map function made.
+    came_bytes: u64,
+    sorted: (u64, u64),
 }
 
 impl<'a> Seen<'a> {
@@ -309,6 +322,8 @@ impl<'a> Seen<'a> {
             is_wrong: false,
             wrong_count: 0,
             chunk: 0,
+            came_bytes: 0,
+            sorted: (0, 0),
         };
         seen.begin();
         seen
@@ -327,10 +342,14 @@ impl<'a> Seen<'a> {
     }
 
     fn add(&mut self, sample: &mut Sample, record: &[u8], chunk: u64) {
+        self.came_bytes += record.len() as u64;
         match &mut self.mapped {
             // Between quotes nothing is what it looks like.
             None if self.order.check(record).is_err() => {}
-            None => sample.add(self.order, record, chunk),
+            None => {
+                self.count((1, record.len() as u64));
+                sample.add(self.order, record, chunk);
+            }
             Some((mapper, made)) => {
                 made.place.1 += 1;
                 mapper(Some(record), made);
@@ -344,7 +363,7 @@ impl<'a> Seen<'a> {
         let Some((_, made)) = &mut self.mapped else {
             return false;
         };
-        let is_some = made.sizes().0 > 0;
+        let sizes = made.sizes();
         match made.batch(chunk, 0) {
             Ok(batch) => {
                 let records = batch.records();
@@ -353,7 +372,20 @@ impl<'a> Seen<'a> {
             Err(_) => self.is_wrong = true,
         }
         made.clear();
-        is_some
+        self.count(sizes);
+        sizes.0 > 0
+    }
+
+    fn count(&mut self, (records, bytes): (u64, u64)) {
+        self.sorted.0 += records;
+        self.sorted.1 += bytes;
+    }
+
+    /// How many bytes are sorted for each that came, and how many a record has in the mean; `None` before there is one.
+    fn of_each(&self) -> Option<(f64, f64)> {
+        let (records, bytes) = self.sorted;
+        let of = |count: u64| bytes as f64 / count as f64;
+        (records > 0 && self.came_bytes > 0).then(|| (of(self.came_bytes), of(records)))
     }
 
     /// No more records come from this place.
@@ -449,13 +481,22 @@ impl Watcher for StreamSampler<'_> {
         seen.pause(sample, chunk.number);
     }
 
-    fn must_decide(&mut self) {
+    fn must_decide(&mut self, bytes: Option<u64>) {
         let Some(mut sample) = self.sample.take() else {
             return;
         };
+        let Shared { plan, job, .. } = *self.shared;
+        let mut of_each = (1.0, plan.record_bytes_mean as f64);
         if let Some(mut seen) = self.seen.take() {
             seen.end(&mut sample);
+            of_each = seen.of_each().unwrap_or(of_each);
         }
-        begin(self.shared, self.partitions, sample);
+        // A stream is planned to be long. Of one that has come already it is known how long it is.
+        let enough = |bytes: u64| {
+            let (made, record_bytes) = of_each;
+            plan.partitions_of(job, (bytes as f64 * made) as u64, record_bytes)
+        };
+        let count = bytes.map_or(plan.partition_count, enough);
+        begin_with(self.shared, self.partitions, sample, count);
     }
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use sortmill_io::sync::atomic::AtomicU32;
-use sortmill_io::sync::{Arc, MutexGuard, scope, spawn};
+use sortmill_io::sync::{Arc, MutexGuard, spawn};
 use sortmill_io::{File, Table};
 
 use super::ahead::Spares;
@@ -36,7 +36,7 @@ use crate::order::Order;
 use crate::partitions::{Counts, Unit};
 use crate::parts::Cuts;
 use crate::places::Places;
-use crate::queue::Queue;
+use crate::queue::{Queue, job_scope};
 use crate::report::Partitions;
 use crate::runs::Counter;
 use crate::space::Lead;
@@ -303,7 +303,7 @@ pub fn sort(
 
     // No unit's records come before the header.
     let before_units = sortmill_io::sync::lock(&phase.sink);
-    let (load_end, worker_ends, put_bytes, packed_end, write_end) = scope(|threads| {
+    let (load_end, worker_ends, put_bytes, packed_end, write_end) = job_scope(stop, |threads| {
         let loader = spawn(threads, "load", || {
             let mut meter = shared.meter("load", &[Stage::Load, Stage::Merge], began_ns);
             let result = guarded(stop, || {
@@ -357,11 +357,14 @@ pub fn sort(
             true => None,
             false => guarded(stop, || phase.finish(&mut meter)),
         };
+        let last = meter.stage(Stage::Reduce);
+        let last = (last.bytes_out, last.records_out);
         let kind = (is_file, span.made_parts.is_some());
         let packed_end = encodings
             .map(|(frames, all)| frames.end(all, to, kind, stop, &mut meter))
             .unwrap_or_default();
         blocks.close();
+        let worker_ends = (worker_ends, last);
         (load_end, worker_ends, put_bytes, packed_end, join(writer))
     });
     stop.check()?;
@@ -372,11 +375,16 @@ pub fn sort(
     if let Some(meter) = relocated {
         metrics.merge(&meter.until(end_ns));
     }
+    let (worker_ends, last_out) = worker_ends;
     for end in worker_ends.into_iter().chain([load_end]) {
         let (one, meter): (Done, Finished) = end.expect("no error was seen");
         metrics.merge(&meter.until(end_ns));
         done.merge(one);
     }
+    // The run that was open at the end came out behind all workers.
+    let reduced = metrics.stage_mut(Stage::Reduce);
+    reduced.bytes_out += last_out.0;
+    reduced.records_out += last_out.1;
     let (packed, packed_meters) = packed_end;
     for meter in packed_meters {
         metrics.merge(&meter.expect("no error was seen").until(end_ns));
@@ -775,7 +783,11 @@ impl<'a> Phase<'a> {
         }
         match sink {
             Some(mut sink) => {
+                let before = (sink.bytes, sink.records);
                 tail.end(&mut sink, meter)?;
+                let totals = meter.stage(Stage::Reduce);
+                totals.bytes_out += sink.bytes - before.0;
+                totals.records_out += sink.records - before.1;
                 sink.end_pieces(meter)?;
                 let bytes = sink.bytes;
                 sink.finish_all(self.padded, meter)?;

@@ -58,8 +58,8 @@ const DOING: &str = "reading the input";
 pub trait Watcher: Send {
     /// Sees a chunk's records.
     fn see(&mut self, chunk: &Chunk);
-    /// The reader is about to wait for memory, or has come to the end.
-    fn must_decide(&mut self);
+    /// The reader is about to wait for memory, or has come to the end of so many bytes in all.
+    fn must_decide(&mut self, bytes: Option<u64>);
 }
 
 /// What the reader works with.
@@ -168,13 +168,14 @@ pub fn read(reader: Reader<'_>, meter: &mut Meter<'_>) -> Result<ReadTotals> {
     run.read_all()?;
     run.read_compressed(together)?;
     run.end_share()?;
+    run.meter.stage(Stage::Read).bytes_in = run.totals.device_bytes;
     run.meter.metrics.merge(&run.decompressed);
     for source in run.reader.sources {
         source.check_unchanged(run.reader.os, run.reader.as_of_start)?;
     }
     run.totals.header.check()?;
     if let Some(watcher) = &mut run.reader.watcher {
-        watcher.must_decide();
+        watcher.must_decide(Some(run.totals.bytes));
     }
     run.reader.chunks.close();
     Ok(run.totals)
@@ -378,7 +379,7 @@ impl Run<'_, '_, '_> {
     /// The reader is about to wait for memory: nobody gives any back before it is decided where records go.
     fn must_decide(&mut self) {
         if let Some(watcher) = &mut self.reader.watcher {
-            watcher.must_decide();
+            watcher.must_decide(None);
         }
     }
 

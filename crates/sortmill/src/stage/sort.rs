@@ -509,8 +509,8 @@ pub fn settle(
     Ok(())
 }
 
-/// Keeps of sorted entries with equal keys the first only: those that are kept come to the front. Of two records with
-/// equal words `is_repeat` says whether the second has the first one's key, and is not kept. Answers how many are.
+/// Keeps of sorted entries with equal keys the first only: those that are kept come to the front. Of two records whose
+/// words do not tell `is_repeat` says whether the second has the first one's key, and is not kept. Answers how many are.
 ///
 /// # Errors
 /// What `is_repeat` answers.
@@ -524,11 +524,15 @@ pub fn keep_first(
     let mut kept = 0_usize;
     for at in 0..entries.len() {
         let entry = entries[at];
-        // Sorting has left the word that decided: equal keys have equal ones, though others may have too.
+        // Sorting has left the word that decided: equal keys have equal ones, though others may have too. But of a long record
+        // only the head of its key was looked at.
+        let is_long = |entry: Entry| slab.stub(kernel::location(entry)).is_some();
+        let may_be = |last: Entry| {
+            kernel::word(last) == kernel::word(entry)
+                || (slab.has_stubs() && (is_long(last) || is_long(entry)))
+        };
         let is_dropped = match kept.checked_sub(1).map(|last| entries[last]) {
-            Some(last) if kernel::word(last) == kernel::word(entry) => {
-                is_repeat(&item(last), &item(entry))?
-            }
+            Some(last) if may_be(last) => is_repeat(&item(last), &item(entry))?,
             _ => false,
         };
         if !is_dropped {

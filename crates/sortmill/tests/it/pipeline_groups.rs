@@ -552,7 +552,7 @@ fn shuffled_lines_end_in_a_newline_however_they_ended() {
         assert!(folder.join("manifest.json").exists());
         if compress.is_none() {
             // Lines that were put in no order are not out of it: that was told of all of them.
-            let checked = check_parts(&folder, Some(2), &host(), &Stop::new()).unwrap();
+            let checked = check_parts(&folder, Some(2), None, &host(), &Stop::new()).unwrap();
             assert!(checked.faults.is_empty(), "{:?}", checked.faults);
             assert_eq!(checked.fingerprint.records, wanted.len() as u64);
         }

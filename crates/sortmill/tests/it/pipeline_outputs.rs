@@ -265,7 +265,8 @@ fn what_is_there_is_replaced_or_refused() {
 
     // Nothing tells of such parts whether they are in order.
     let host = Host::new(RingKind::Posix, false).unwrap();
-    let checked = sortmill::check::check_parts(&scratch.path("out"), None, &host, &Stop::new());
+    let checked =
+        sortmill::check::check_parts(&scratch.path("out"), None, None, &host, &Stop::new());
     assert!(
         checked
             .err()

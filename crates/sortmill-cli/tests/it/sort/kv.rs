@@ -94,3 +94,34 @@ fn a_key_of_bytes_is_refused() {
         &["kv records have a key of their own"],
     );
 }
+
+/// Of a pair longer than a block only the first bytes of its key are looked at while sorting: next to a shorter one with the same
+/// long key both came out.
+#[test]
+fn of_long_keys_that_are_equal_one_is_kept() {
+    let scratch = Scratch::new("kv-unique");
+    let key = |end: usize| [&[b'h'; 8192][..], format!("{end:02}").as_bytes()].concat();
+    let mut input = Vec::new();
+    for end in 0..12 {
+        input.extend(pair(&key(end), b"short"));
+    }
+    input.extend(pair(&key(1), &vec![b'v'; 300_000]));
+    fs::write(scratch.path("in"), &input).unwrap();
+    let flags = "--format kv -u --verify --memory 25M -q";
+    run_well(sort(words(&scratch, &format!("{flags} -o {{}}out {{}}in"))));
+    let wanted = (0..12).flat_map(|end| pair(&key(end), b"short"));
+    assert!(fs::read(scratch.path("out")).unwrap() == wanted.collect::<Vec<u8>>());
+}
+
+/// What is read again is compared by the first MiB of a key, which does not tell that longer ones are the same.
+#[test]
+fn long_keys_that_begin_alike_are_verified() {
+    let scratch = Scratch::new("kv-verified");
+    let line = |end: &str| [&vec![b'l'; 5_000_000][..], end.as_bytes(), b"\n"].concat();
+    let wanted = [b"a\n".to_vec(), line("x"), line("y")].concat();
+    let input = [line("y"), line("x"), b"a\n".to_vec(), line("x")].concat();
+    fs::write(scratch.path("in"), &input).unwrap();
+    let flags = "-u --verify --memory 100M -q";
+    run_well(sort(words(&scratch, &format!("{flags} -o {{}}out {{}}in"))));
+    assert!(fs::read(scratch.path("out")).unwrap() == wanted);
+}

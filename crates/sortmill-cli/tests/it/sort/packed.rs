@@ -145,6 +145,36 @@ fn lzma_files_are_refused() {
     run_well(sort(words(&scratch, "{}text.lzma")));
 }
 
+/// What lies behind frames that are skipped tells the codec, as far in as a MiB; they were sorted as text.
+#[test]
+fn what_lies_behind_long_skipped_frames() {
+    let scratch = Scratch::new("packed-skipped");
+    let skipped = |bytes: usize| {
+        let head = [0x184d_2a50_u32, bytes as u32].map(u32::to_le_bytes);
+        [&head.concat()[..], &vec![b's'; bytes]].concat()
+    };
+    let packed = packed(Codec::Zstd, b"b\na\n", 4);
+    for (name, bytes) in [
+        ("long", [skipped(5000), packed.clone()].concat()),
+        ("many", [skipped(10).repeat(400), packed.clone()].concat()),
+    ] {
+        std::fs::write(scratch.path(name), &bytes).unwrap();
+        for line in ["-q {}in", "-q --memory 64MiB {}in"] {
+            let output = run_well(sort(words(&scratch, &line.replace("in", name))));
+            assert_eq!(output.stdout, b"a\nb\n");
+        }
+        assert_eq!(run_on_pipe(sort(["-q"]), &bytes).stdout, b"a\nb\n");
+    }
+    for (name, bytes) in [
+        ("longer", [skipped(2 << 20), packed].concat()),
+        ("only", skipped(50)),
+    ] {
+        std::fs::write(scratch.path(name), &bytes).unwrap();
+        let command = sort(words(&scratch, &format!("{{}}{name}")));
+        run_badly(command, &["zstd and lz4 skip", "--no-decompress"]);
+    }
+}
+
 #[test]
 fn files_that_programs_made() {
     let scratch = Scratch::new("packed-programs");

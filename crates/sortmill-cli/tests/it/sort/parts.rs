@@ -288,7 +288,13 @@ fn check_tells_what_is_not_as_the_manifest_says() {
         change(&mut bytes);
         std::fs::write(part(number), bytes).unwrap();
     };
-    let deeds: [Deed<'_>; 8] = [
+    let deeds: [Deed<'_>; 9] = [
+        ("part-00001: the key that it begins from", &|| {
+            let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
+            let mut manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+            manifest["parts"][1]["from_key"] = "00".into();
+            std::fs::write(out.join("manifest.json"), manifest.to_string()).unwrap();
+        }),
         ("part-00017: it is missing", &|| {
             std::fs::remove_file(part(17)).unwrap()
         }),

@@ -252,3 +252,39 @@ fn the_old_output_is_there_until_the_new_one_is_whole() {
     assert_eq!(std::fs::read(scratch.path("out")).unwrap(), b"a\nb\n");
     assert_eq!(scratch.names(), ["out"]);
 }
+
+/// What the process has open is written on where that has come to: its name was given to another file once, and of one without a
+/// name the output was lost.
+#[test]
+fn an_open_file_is_written_to_and_not_replaced() {
+    let scratch = Scratch::new("sort-open");
+    std::fs::write(scratch.path("in"), b"b\na\n").unwrap();
+    let line = "sort() { \"$SORTMILL\" sort -q \"$@\"; }; ";
+    for (name, redirected) in [
+        ("/dev/stdout", ""),
+        ("/dev/fd/1", ""),
+        ("/proc/self/fd/3", "3>&1"),
+    ] {
+        for unlinked in ["", "rm log; "] {
+            let line = format!(
+                "{line} exec 4> log 5< log; {unlinked}{{ echo 1; sort -o {name} in {redirected}; echo 2; }} >&4; cat <&5"
+            );
+            let mut bash = std::process::Command::new("bash");
+            bash.args(["-c", &line]).current_dir(&scratch.path);
+            bash.env("SORTMILL", crate::PROGRAM);
+            let output = run_well(super::caught(bash));
+            assert_eq!(output.stdout, b"1\na\nb\n2\n", "{name} {unlinked}");
+        }
+    }
+    assert_eq!(scratch.names(), ["in"]);
+}
+
+/// A socket, as a pipe without a reader, cannot be opened, and was waited for like one.
+#[test]
+fn a_socket_is_no_output() {
+    let scratch = Scratch::new("sort-socket");
+    std::fs::write(scratch.path("in"), b"b\na\n").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(scratch.path("socket")).unwrap();
+    let command = sort(words(&scratch, "-q -o {}socket {}in"));
+    super::run_badly(command, &["socket: opening the output"]);
+}

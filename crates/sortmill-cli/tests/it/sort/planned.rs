@@ -1,11 +1,15 @@
 //! `--dry-run`: what is foreseen, as data too, beside what came; and jobs that cannot fit, refused with the number that
 //! is missing, by the dry run as by the job.
 
-use serde_json::Value;
+use std::process::Command;
 
+use serde_json::Value;
+use sortmill::io::codec::Codec;
+
+use super::packed::packed;
 use super::space::Small;
-use super::{run_badly, run_well, sort, stderr, text, words};
-use crate::Scratch;
+use super::{caught, run_badly, run_on_pipe, run_well, sort, stderr, text, words};
+use crate::{PROGRAM, Scratch};
 
 fn json(scratch: &Scratch, name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(scratch.path(name)).unwrap()).unwrap()
@@ -210,4 +214,118 @@ fn too_little_memory_says_how_much_is_enough() {
             &["is too little"],
         );
     }
+}
+
+/// A stream is planned as if it were many times the memory. One that has ended before it must be decided how many partitions there
+/// are gets those of a file of its length: 2,000 lines took 266 MiB.
+#[test]
+fn a_short_stream_is_divided_as_a_file_is() {
+    let scratch = Scratch::new("planned-streams");
+    let partitions = || -> u64 {
+        let report = std::fs::read(scratch.path("report")).unwrap();
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        report["partitions"]["count"].as_u64().unwrap()
+    };
+    for bytes in [9_000, 30_000_000] {
+        let input = text(bytes, 91);
+        std::fs::write(scratch.path("in"), &input).unwrap();
+        let gz = packed(Codec::Gzip, &input, 1 << 30);
+        for verb in ["sort", "uniq -c", "count"] {
+            let line = format!("{verb} -q --memory 4GiB --report {{}}report -o {{}}");
+            let of = |line: String| {
+                let mut command = Command::new(PROGRAM);
+                command.args(words(&scratch, &line)).env_remove("TMPDIR");
+                caught(command)
+            };
+            run_well(of(format!("{line}of-file {{}}in")));
+            let few = partitions();
+            for stream in [&input, &gz] {
+                assert!(
+                    run_on_pipe(of(format!("{line}of-stream")), stream)
+                        .status
+                        .success()
+                );
+                let [file, stream] =
+                    ["of-file", "of-stream"].map(|name| std::fs::read(scratch.path(name)).unwrap());
+                assert!(file == stream);
+                assert!(
+                    partitions() <= 2 * few,
+                    "{verb}: {} and {few}",
+                    partitions()
+                );
+            }
+        }
+    }
+}
+
+/// How long records are is what was seen of them: taken for lines of 32 bytes, these were merged and spilled.
+#[test]
+fn a_short_stream_of_tiny_lines_stays_in_memory() {
+    let scratch = Scratch::new("planned-tiny");
+    let letter = |at: u32| b'!' + (at.wrapping_mul(2_654_435_761) >> 24) as u8 % 90;
+    let input: Vec<u8> = (0..450_000).flat_map(|at| [letter(at), b'\n']).collect();
+    for memory in ["32MiB", "64MiB"] {
+        let line = format!("-q --memory {memory} --threads 2 --report {{}}report -o {{}}out");
+        let output = run_on_pipe(sort(words(&scratch, &line)), &input);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report = json(&scratch, "report");
+        let partitions = &report["partitions"];
+        for what in ["merged", "evicted"] {
+            assert_eq!(partitions[what], 0, "{memory}: {partitions}");
+        }
+        assert_eq!(report["bytes"]["temp_written"], 0, "{memory}");
+    }
+}
+
+/// What the report counts at the ends of a job is what came in and went out.
+#[test]
+fn stages_count_all_that_passes_them() {
+    let scratch = Scratch::new("planned-counts");
+    let input = text(1_000_000, 92);
+    for (name, bytes) in [
+        ("in", input.clone()),
+        ("in.gz", packed(Codec::Gzip, &input, 1 << 30)),
+    ] {
+        std::fs::write(scratch.path(name), bytes).unwrap();
+        for verb in ["sort", "count", "uniq -c", "uniq -d"] {
+            let line =
+                format!("{verb} -q --memory 64MiB --report {{}}report -o {{}}out {{}}{name}");
+            let mut command = Command::new(PROGRAM);
+            command.args(words(&scratch, &line)).env_remove("TMPDIR");
+            run_well(caught(command));
+            let report = std::fs::read(scratch.path("report")).unwrap();
+            let report: Value = serde_json::from_slice(&report).unwrap();
+            let stage = |name: &str| -> Value {
+                let phases = report["phases"].as_array().unwrap().iter();
+                let mut stages = phases.flat_map(|phase| phase["stages"].as_array().unwrap());
+                stages.find(|stage| stage["stage"] == name).unwrap().clone()
+            };
+            let what = format!("{verb} {name}");
+            assert_eq!(
+                stage("read")["bytes_in"],
+                report["bytes"]["input_read"],
+                "{what}"
+            );
+            let (reduced, written) = (stage("reduce"), &report["fingerprints"]["written"]);
+            assert_eq!(reduced["records_out"], written["records"], "{what}");
+            assert_eq!(reduced["bytes_out"], written["bytes"], "{what}");
+        }
+    }
+}
+
+/// It is two jobs, and who waits for the end waits for that of the second.
+#[test]
+fn counts_in_order_end_once() {
+    let scratch = Scratch::new("planned-ends");
+    std::fs::write(scratch.path("in"), b"b\na\nb\n").unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(words(&scratch, "count --by-count --progress json -q {}in"));
+    let output = run_well(caught(command));
+    let phases: Vec<Value> = stderr(&output)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["phase"].clone())
+        .collect();
+    let ends = phases.iter().filter(|phase| *phase == "done").count();
+    assert_eq!(ends, 1, "{phases:?}");
+    assert_eq!(phases.last().unwrap(), "done");
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use super::{LITTLE, caught, is_root, run_badly, run_well, sorted, stderr, text};
+use super::{LITTLE, caught, finish, is_root, run_badly, run_well, sorted, stderr, text};
 use crate::{PROGRAM, Scratch};
 
 /// A folder of user nobody's, with the program in it.
@@ -52,7 +52,11 @@ impl Ordinary {
 
     /// `sortmill sort` as this user, with `{}` for the folder.
     pub fn sort(&self, line: &str) -> Command {
-        let line = format!("exec {{}}sortmill sort {line}");
+        self.line(&format!("exec {{}}sortmill sort {line}"))
+    }
+
+    /// A shell command as this user, with `{}` for the folder.
+    fn line(&self, line: &str) -> Command {
         let line = line.replace("{}", &format!("{}/", self.folder.path.display()));
         caught(self.command(&line))
     }
@@ -112,4 +116,81 @@ fn an_output_that_may_not_be_written_is_not_replaced() {
     let meta = std::fs::metadata(&others).unwrap();
     assert_eq!((meta.mode() & 0o777, meta.uid()), (0o666, 65534));
     assert_eq!(user.folder.names(), ["in", "others", "own", "sortmill"]);
+}
+
+/// A thread that could not be started left the others waiting for ever, or ended in a panic.
+#[test]
+fn too_few_threads_are_an_error() {
+    let Some(user) = Ordinary::new("user-threads") else {
+        return;
+    };
+    user.write("in", b"b\na\n");
+    let mut refused = 0;
+    for count in 1..=12 {
+        let line = format!(
+            "exec prlimit --nproc={count} {{}}sortmill sort -q --threads 4 -o {{}}out {{}}in"
+        );
+        let output = finish(user.line(&line).spawn().unwrap());
+        match output.status.code() {
+            Some(0) => {
+                assert_eq!(std::fs::read(user.folder.path("out")).unwrap(), b"a\nb\n");
+                std::fs::remove_file(user.folder.path("out")).unwrap();
+            }
+            code => {
+                let said = stderr(&output);
+                // With the least of all the shell cannot start the program.
+                assert!(code == Some(2) || said.contains("bash"), "{count}: {said}");
+                refused += usize::from(said.contains("starting a thread"));
+            }
+        }
+        assert_eq!(user.folder.names(), ["in", "sortmill"], "{count}");
+    }
+    assert!(refused > 0);
+}
+
+/// Where a job may not map what the machine has, it takes less of it.
+#[test]
+fn what_a_process_may_map_is_not_exceeded() {
+    let Some(user) = Ordinary::new("user-maps") else {
+        return;
+    };
+    user.write("in", b"b\na\n");
+    for limit in ["-v 2000000", "-d 1000000"] {
+        let line = format!("ulimit {limit}; exec {{}}sortmill sort -q -o {{}}out {{}}in");
+        run_well(user.line(&line));
+        assert_eq!(std::fs::read(user.folder.path("out")).unwrap(), b"a\nb\n");
+    }
+}
+
+/// A folder that may be written to and not be read, and one in which only its owner may replace a file.
+#[test]
+fn folders_that_allow_less() {
+    let Some(user) = Ordinary::new("user-folders") else {
+        return;
+    };
+    user.write("in", b"b\na\n");
+    let folder = |name: &str, mode| {
+        std::fs::create_dir(user.folder.path(name)).unwrap();
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(user.folder.path(name), mode).unwrap();
+    };
+    folder("box", 0o333);
+    run_well(user.sort("-q -o {}box/out {}in"));
+    assert_eq!(
+        std::fs::read(user.folder.path("box/out")).unwrap(),
+        b"a\nb\n"
+    );
+    folder("sticky", 0o1777);
+    user.write("sticky/others", b"old");
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(user.folder.path("sticky/others"), open).unwrap();
+    let said = run_badly(
+        user.sort("-q -o {}sticky/others {}in"),
+        &["sticky", "redirect standard output"],
+    );
+    assert!(said.contains("finding the output"), "{said}");
+    assert_eq!(
+        std::fs::read(user.folder.path("sticky/others")).unwrap(),
+        b"old"
+    );
 }

@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use sortmill_io::sync::atomic::{AtomicBool, Ordering as Atomic};
-use sortmill_io::sync::{Arc, Mutex, lock, scope, spawn};
+use sortmill_io::sync::{Arc, Mutex, lock, spawn};
 
 use super::{Part, Rounds};
 use crate::batch::Chunk;
@@ -25,7 +25,7 @@ use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::{Begun, Order};
 use crate::pieces::{NUMBERS_PER_CHUNK, Stretch};
 use crate::plan::Plan;
-use crate::queue::Queue;
+use crate::queue::{Queue, job_scope};
 use crate::run::distribute::{count, guarded, join};
 use crate::run::origins::Origin;
 use crate::run::way::Took;
@@ -289,7 +289,7 @@ impl Copying<'_> {
             true => self.next_from((self.sources.len(), 0)),
             false => self.next_from((0, 0)),
         };
-        let (read_end, worker_ends, write_end) = scope(|threads| {
+        let (read_end, worker_ends, write_end) = job_scope(stop, |threads| {
             let reader = spawn(threads, "read", || {
                 let mut meter = self.shared.meter("read", &[Stage::Read], began_ns);
                 // One ends it.

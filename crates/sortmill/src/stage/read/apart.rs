@@ -100,6 +100,7 @@ pub fn read_apart(
         }
     }
     run.reader.chunks.close();
+    meter.stage(Stage::Read).bytes_in = run.totals.device_bytes;
     Ok(run.totals)
 }
 

@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use sortmill_io::codec::{Codec, Decoder, Wrong};
 use sortmill_io::sync::atomic::{AtomicUsize, Ordering};
-use sortmill_io::sync::{Mutex, lock, scope, spawn};
+use sortmill_io::sync::{Mutex, lock, spawn};
 use sortmill_io::{Buffer, Os};
 
 use super::packed::{Packed, Reads};
@@ -36,7 +36,7 @@ use super::{Lane, Run, Source};
 use crate::chunks::{Assignment, Chunks, STREAM_CHUNKS_MAX};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Meter, Metrics, Stage, State};
-use crate::queue::{Queue, Stop, StopOnPanic};
+use crate::queue::{Queue, Stop, StopOnPanic, job_scope};
 use crate::text;
 
 pub(super) const DOING: &str = "decompressing the input";
@@ -121,7 +121,7 @@ impl Run<'_, '_, '_> {
                 .collect(),
         };
         self.unpacking = true;
-        let (result, metrics) = scope(|threads| {
+        let (result, metrics) = job_scope(self.reader.stop, |threads| {
             let spawned: Vec<_> = (0..count)
                 .map(|number| {
                     let name = format!("decompress-{number}");

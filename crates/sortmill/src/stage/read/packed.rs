@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-use sortmill_io::codec::{Codec, Decoder, HEADER_BYTES_MAX, sniff};
+use sortmill_io::codec::{Codec, Decoder, sniff};
 use sortmill_io::sync::Arc;
 use sortmill_io::{Access, Buffer, File, Op, OpKind, Os, Pool, Ring, align_up};
 
@@ -393,6 +393,5 @@ pub(super) fn first_bytes(os: &dyn Os, path: &Path, bytes: usize) -> std::io::Re
 
 /// The codec that the first bytes of a stream are of.
 pub fn codec_of(start: &[u8]) -> Option<Codec> {
-    let start = &start[..start.len().min(HEADER_BYTES_MAX)];
     sniff(start).map(|sniffed| sniffed.codec)
 }

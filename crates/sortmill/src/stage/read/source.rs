@@ -1,6 +1,6 @@
 //! An input, opened: what it was when the job began, and whether it still is.
 
-use sortmill_io::codec::{HEADER_BYTES_MAX, Sniffed, is_lzma, sniff};
+use sortmill_io::codec::{HEADER_BYTES_MAX, Sniffed, is_lzma, skipped_bytes, sniff};
 use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::process::pause;
 use sortmill_io::sync::Arc;
@@ -40,6 +40,8 @@ const DIRECT_MERGED_BYTES_MIN: u64 = 1 << 20;
 /// nanoseconds at a time.
 const APPENDING_LOOKS: usize = 20;
 const APPENDING_PAUSE_NS: u32 = 1_000_000;
+/// So much is read of a file to see what lies behind frames that are skipped.
+const SKIPPED_BYTES_MAX: usize = 1 << 20;
 
 impl Source {
     /// Opens an input, with direct I/O if it is a large file that the page cache does not hold. Its first bytes tell
@@ -101,8 +103,16 @@ impl Source {
         }
         let mut codec = None;
         if decompress && meta.kind == Kind::Regular {
-            let start = first_bytes(os, path, HEADER_BYTES_MAX).map_err(wrong)?;
-            codec = sniff(&start);
+            let mut start = first_bytes(os, path, HEADER_BYTES_MAX).map_err(wrong)?;
+            let skipped = skipped_bytes(&start);
+            if skipped > 0 && skipped >= start.len() as u64 {
+                start = first_bytes(os, path, SKIPPED_BYTES_MAX).map_err(wrong)?;
+            }
+            codec = match skipped_bytes(&start) {
+                0 => sniff(&start),
+                skipped if skipped >= start.len() as u64 => return Err(hidden(path)),
+                _ => sniff(&start),
+            };
             if is_called_lzma(path) && is_lzma(&start) {
                 let cause = "it is compressed as .lzma, which nothing here reads";
                 let error = Error::new(ErrorKind::Input, "opening the input", cause).at(path);
@@ -266,4 +276,12 @@ pub fn devices(sources: &[Source]) -> Vec<u64> {
         }
     }
     devices
+}
+
+/// The error of a file of which only frames that are skipped were seen.
+fn hidden(path: &std::path::Path) -> Error {
+    let cause =
+        "it begins with frames that zstd and lz4 skip, and has nothing else in its first MiB";
+    let error = Error::new(ErrorKind::Input, "opening the input", cause).at(path);
+    error.hint("To sort the bytes that it has, give --no-decompress.")
 }

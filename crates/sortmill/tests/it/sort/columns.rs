@@ -706,7 +706,8 @@ fn parts_are_checked_by_the_columns_of_their_manifest() {
             .collect();
         let (_, records) = model::sorted(&columns, &[bytes], false).unwrap();
         compare(&whole, &records.concat(), parts);
-        let checked = sortmill::check::check_parts(Path::new(parts), Some(2), &sim, &Stop::new());
+        let checked =
+            sortmill::check::check_parts(Path::new(parts), Some(2), None, &sim, &Stop::new());
         assert_eq!(checked.unwrap().faults, Vec::<String>::new());
         names.len()
     };

@@ -416,7 +416,7 @@ fn parts_of_an_order_by_fields_know_it() {
         in_parts("/o/parts", PartCut::Count(7)),
     );
     run::sort(&job, &sim, &Stop::new()).unwrap();
-    let found = check_parts("/o/parts".as_ref(), Some(2), &sim, &Stop::new()).unwrap();
+    let found = check_parts("/o/parts".as_ref(), Some(2), None, &sim, &Stop::new()).unwrap();
     assert_eq!((found.part_count, found.faults), (7, Vec::<String>::new()));
     // Other lines are cut at the same keys; those of another order are not.
     let other = table(&mut random, 30_000, 700);
@@ -426,7 +426,7 @@ fn parts_of_an_order_by_fields_know_it() {
         run::sort(&job, &sim, &Stop::new())
     };
     cut_alike(&asked, "/o/other").unwrap();
-    let found = check_parts("/o/other".as_ref(), Some(2), &sim, &Stop::new()).unwrap();
+    let found = check_parts("/o/other".as_ref(), Some(2), None, &sim, &Stop::new()).unwrap();
     assert_eq!((found.part_count, found.faults), (7, Vec::<String>::new()));
     let unlike = Asked::of(
         &[],

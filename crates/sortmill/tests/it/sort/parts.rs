@@ -147,7 +147,7 @@ impl InParts {
 
 /// Checks a folder as `sortmill check --parts` does.
 fn checked(os: &dyn Os, folder: &Path) {
-    let checked = check_parts(folder, Some(2), os, &Stop::new()).unwrap();
+    let checked = check_parts(folder, Some(2), None, os, &Stop::new()).unwrap();
     assert_eq!(checked.faults, Vec::<String>::new());
     assert_eq!(checked.unordered, 0);
 }

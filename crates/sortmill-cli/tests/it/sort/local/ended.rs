@@ -277,3 +277,18 @@ fn an_input_that_shrinks_is_told_by_the_node_that_sees_it() {
     let wanted = ["/in: ", "on node", "at the start"];
     job.failed(&finish(child), &nodes, &wanted);
 }
+
+/// Of a caller that ignores how its children end, the system would not tell how the nodes did.
+#[test]
+fn a_caller_that_ignores_its_children() {
+    let scratch = Scratch::new("local-ignored");
+    fs::write(scratch.path("in"), b"b\na\n").unwrap();
+    let mut command = std::process::Command::new("env");
+    command.args(["--ignore-signal=CHLD", crate::PROGRAM, "sort"]);
+    command.args(words(&scratch, "-q --on local:2 -o {}out /dev/stdin"));
+    let mut command = super::super::caught(command);
+    // A node's standard input is another one.
+    command.stdin(fs::File::open(scratch.path("in")).unwrap());
+    run_well(command);
+    assert_eq!(fs::read(scratch.path("out")).unwrap(), b"a\nb\n");
+}
