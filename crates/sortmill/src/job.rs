@@ -224,7 +224,7 @@ pub struct Job {
     /// The job's number, which names its temporary folder and keys its fingerprints; `None` is a random one. Two jobs
     /// of one number prove that what one wrote is what the other read.
     pub number: Option<u64>,
-    /// The most memory to use, in bytes; `None` is half of what is available.
+    /// The most memory to use, in bytes; `None` is half of what is available, of which a quarter of what may be mapped is the most.
     pub memory_bytes: Option<u64>,
     /// Whether that is a wish rather than a limit: less than the least plan needs becomes that, more than is available
     /// becomes what is. GNU sort takes its `-S` so.
