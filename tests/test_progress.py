@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import struct
+import sys
+import termios
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -10,7 +15,8 @@ import pytest
 
 import sortmill as sm
 from conftest import Text
-from sortmill._progress import words
+from sortmill._drawn import _bars
+from sortmill._progress import Line, words
 
 
 def test_a_function_is_told(text: Text, tmp_path: Path) -> None:
@@ -69,6 +75,31 @@ def test_a_report_is_drawn(text: Text, tmp_path: Path) -> None:
     assert "map" in stages and "write" in stages
     for bar in drawn.iter("rect"):
         assert 0 <= float(bar.attrib["width"]) <= 420.1
+
+
+def test_bars_are_of_the_time_that_there_was() -> None:
+    """A stage that worked for 1 ms of 100, and waited for nothing, was drawn as busy all the time."""
+    states = {"wait_device_ns": 0, "wait_memory_ns": 0, "wait_input_ns": 0, "wait_output_ns": 0}
+    idle = {"stage": "load", "worker_count": 1, "work_ns": 1_000_000, **states}
+    busy = {"stage": "sort", "worker_count": 2, "work_ns": 200_000_000, **states}
+    bars = ET.fromstring(_bars([idle, busy], 100_000_000)).iter("rect")
+    widths = [float(bar.attrib["width"]) for bar in bars]
+    assert [round(width / 420, 2) for width in widths if width > 0] == [0.01, 1.0]
+
+
+def test_a_line_fits_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes to standard error, however wide standard output is; a longer one would leave itself behind on each redraw."""
+    reads, writes = os.openpty()
+    fcntl.ioctl(writes, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+    now = {"verb": "group_by", "number": 1, "count": 2, "phase": "distribute", "share": 0.31, "bytes_read": 5e9,
+           "bytes_written": 4e9, "seconds": 12.0, "seconds_left": 14.0}
+    assert len(words(now)) > 50
+    with os.fdopen(writes, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        Line()(now)
+        drawn = os.read(reads, 1000).decode()
+    os.close(reads)
+    assert drawn == "\r" + words(now)[:49]
 
 
 def test_a_report_is_plotted_and_saved(text: Text, tmp_path: Path) -> None:

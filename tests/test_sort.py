@@ -142,3 +142,11 @@ def test_a_signal_ends_the_command_as_it_ends_a_process(tmp_path: Path) -> None:
         assert program.returncode == -signal.SIGTERM
         assert b"told to stop" in told
     assert not list(tmp_path.iterdir())
+
+
+def test_what_an_error_quotes_stays_as_it_is(tmp_path: Path) -> None:
+    """Options become parameters in what a request is told; data, and names of files, are nobody's options."""
+    (tmp_path / "in").write_text("n\n1\n--memory\n")
+    with pytest.raises(sm.InputError) as told:
+        sm.sort(tmp_path / "in", tmp_path / "out", format="csv", by="n:num")
+    assert "--memory" in told.value.cause and "--memory" in str(told.value)

@@ -81,8 +81,8 @@ pub fn check_parts(
         let pool = pool.clone();
         move || pool.close()
     });
-    let bytes = |part: &Part| part.fingerprint.bytes;
     if let Some(progress) = progress {
+        let bytes = |part: &Part| part.fingerprint.bytes;
         let all = manifest.parts.iter().map(bytes).sum();
         progress.expect(Phase::Check, Some(all), Some(0));
         progress.enter(Phase::Check, os);

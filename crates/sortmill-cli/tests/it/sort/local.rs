@@ -334,6 +334,15 @@ fn what_nodes_cannot_do_is_refused() {
         run_badly(sort(words(&scratch, line)), &wanted);
         assert_eq!(scratch.names(), ["in", "pipe"], "{line}");
     }
+    // Too few descriptors: the number that is enough counts the nodes.
+    let mut command = std::process::Command::new("prlimit");
+    command.args(["--nofile=64", crate::PROGRAM, "sort"]);
+    command.args(words(&scratch, "--on local:30 -S 8G -o {}out {}in"));
+    run_badly(
+        super::caught(command),
+        &["starting a node", "ulimit -n 124"],
+    );
+    assert_eq!(scratch.names(), ["in", "pipe"]);
 }
 
 #[test]
