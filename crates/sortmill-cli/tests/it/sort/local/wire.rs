@@ -20,13 +20,9 @@ use sortmill::run;
 use super::super::{names_with, sorted, text, until};
 use crate::{PROGRAM, Scratch};
 
-/// A job on two nodes, of which each says that it listens at `port` and writes where it really does to
-/// `port.<process>`; the one that is started first is node 0, and the other connects to it.
-fn job(scratch: &Scratch, port: Option<u16>) -> Job {
-    let told = match port {
-        Some(port) => format!("s/{{\"Ready\":.*/{{\"Ready\":{port}}}/"),
-        None => String::new(),
-    };
+/// A job on two nodes, of which each writes where it listens to `port.<process>` before this command of `sed` is
+/// applied to what it says; the one that is started first is node 0, and the other connects to it.
+fn job(scratch: &Scratch, told: &str) -> Job {
     let port = scratch.path("port").display().to_string();
     let script = format!("{PROGRAM} node | sed -u -e \"/Ready/w {port}.$$\" -e '{told}'");
     let (input, output) = (scratch.path("in"), scratch.path("out"));
@@ -143,7 +139,9 @@ fn through_proxy(scratch: &Scratch, which: Which, how: How) -> (Result<Report, E
         fs::remove_file(scratch.path(&name)).unwrap();
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let job = job(scratch, Some(listener.local_addr().unwrap().port()));
+    // Each says that it listens where the proxy does.
+    let port = listener.local_addr().unwrap().port();
+    let job = job(scratch, &format!("s/{{\"Ready\":.*/{{\"Ready\":{port}}}/"));
     std::thread::scope(|threads| {
         let proxy = threads.spawn(|| {
             let (mut one, _) = listener.accept().unwrap();
@@ -267,7 +265,13 @@ fn is_corrupt(result: Result<Report, Error>, scratch: &Scratch, what: &str) {
 #[test]
 fn strangers_are_let_go() {
     let (scratch, input) = scratch("local-strangers");
-    let job = job(&scratch, None);
+    // No node is heard of before strangers came to each: a job of this size may be done before one is drawn.
+    let go = scratch.path("go");
+    let held = format!(
+        "/Ready/e until [ -e {} ]; do sleep 0.01; done",
+        go.display()
+    );
+    let job = job(&scratch, &held);
     let is_done = AtomicBool::new(false);
     let connected = AtomicUsize::new(0);
     std::thread::scope(|threads| {
@@ -288,12 +292,15 @@ fn strangers_are_let_go() {
                         silent.pop_front();
                     }
                 }
+                if at == 2 {
+                    fs::write(&go, "").unwrap();
+                }
             }
         });
         let result = sort(&job);
         is_done.store(true, Ordering::SeqCst);
         result.unwrap();
     });
-    assert!(connected.into_inner() > 0);
+    assert!(connected.into_inner() >= 6);
     assert!(fs::read(scratch.path("out")).unwrap() == sorted(&input));
 }
