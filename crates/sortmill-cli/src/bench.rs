@@ -131,7 +131,7 @@ impl Disk {
                 ));
                 continue;
             }
-            if let Some(why) = too_little(report) {
+            if let Some(why) = too_little(report.window_ns, report.round_count, report.file_bytes) {
                 say(&format!(
                     "{}: the figures are not kept, because {why}\n",
                     folder.path
@@ -147,26 +147,23 @@ impl Disk {
 }
 
 /// Why what was measured tells too little of a disk to plan with; `None` if it does not.
-fn too_little(report: &DiskReport) -> Option<String> {
+fn too_little(window_ns: u64, round_count: usize, file_bytes: u64) -> Option<String> {
     const WINDOW_NS_MIN: u64 = 500_000_000;
     const ROUNDS_MIN: usize = 2;
     const FILE_BYTES_MIN: u64 = 512 << 20;
-    if report.window_ns < WINDOW_NS_MIN {
-        let (least, took) = (
-            text::seconds(WINDOW_NS_MIN),
-            text::seconds(report.window_ns),
-        );
+    if window_ns < WINDOW_NS_MIN {
+        let (least, took) = (text::seconds(WINDOW_NS_MIN), text::seconds(window_ns));
         return Some(format!(
             "{took} shows what a cache gives, not a disk. Measure each for {least} or more (--seconds)."
         ));
     }
-    if report.round_count < ROUNDS_MIN {
+    if round_count < ROUNDS_MIN {
         return Some(format!(
             "one round may be one accident. Measure {ROUNDS_MIN} or more (--rounds)."
         ));
     }
-    if report.file_bytes < FILE_BYTES_MIN {
-        let (least, bytes) = (text::bytes(FILE_BYTES_MIN), text::bytes(report.file_bytes));
+    if file_bytes < FILE_BYTES_MIN {
+        let (least, bytes) = (text::bytes(FILE_BYTES_MIN), text::bytes(file_bytes));
         return Some(format!(
             "files of {bytes} are at their ends before a disk shows its pace. Measure with {least} or more (--bytes)."
         ));
@@ -288,4 +285,18 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
     seconds
         .filter(|seconds| (0.001..=3600.0).contains(seconds))
         .ok_or_else(|| "not a number of seconds between 0.001 and 3600".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_little;
+
+    #[test]
+    fn what_is_too_short_or_too_small_is_told_in_turn() {
+        let said = |window_ns, rounds, bytes| too_little(window_ns, rounds, bytes).unwrap();
+        assert!(said(499_999_999, 1, 1).contains("what a cache gives"));
+        assert!(said(500_000_000, 1, 1).starts_with("one round may be"));
+        assert!(said(500_000_000, 2, 64 << 20).starts_with("files of 64.0 MiB are"));
+        assert_eq!(too_little(500_000_000, 2, 512 << 20), None);
+    }
 }
