@@ -3,7 +3,7 @@
     python3 bench/programs.py                         all cases (10 GB and less, three rounds: two hours, 40 GB of disk)
     python3 bench/programs.py --cases distinct --rounds 1 --resume    adds to this commit's raw results
     python3 bench/programs.py --scale 0.02 --cases "word count;distinct" --rounds 1
-    python3 bench/programs.py --write                 docs/measuring.md's table, from bench/runs/ alone
+    python3 bench/programs.py --write                 the tables of docs/measuring.md and README.md, from bench/runs/ alone
     python3 bench/programs.py --check                 fails where it differs
 
 Each round runs a case with each program, one after the other, as in measure.py: from a cold page cache to a synced
@@ -84,7 +84,9 @@ DISK_SECONDS = 4
 def main():
     asked = parse_flags()
     if asked.check or asked.write:
-        return kept(programs_table.PAGE, programs_table.expected(), "programs.py", asked.check)
+        for page, text in programs_table.expected().items():
+            kept(page, text, "programs.py", asked.check)
+        return None
     with alone_in(asked.folder):
         runs = Runs(asked)
         for case in asked.cases:
@@ -241,7 +243,7 @@ def parse_flags():
     words.add_argument("--rounds", type=int, default=3)
     words.add_argument("--scale", type=float, default=1.0, help="of bytes and memory; default 1")
     words.add_argument("--resume", action="store_true", help="add to this commit's raw results what they lack")
-    words.add_argument("--write", action="store_true", help="write docs/measuring.md's table from bench/runs/")
+    words.add_argument("--write", action="store_true", help="write the tables of docs/measuring.md and README.md from bench/runs/")
     words.add_argument("--check", action="store_true", help="fail where it differs from bench/runs/")
     asked = words.parse_args()
     if unknown := [name for name in asked.cases if name not in names]:

@@ -1,5 +1,5 @@
-"""What bench/runs/ says of programs on pipelines, as Markdown, and docs/measuring.md's block of it: writes it, or fails
-where it differs.
+"""What bench/runs/ says of programs on pipelines, as Markdown, and the blocks of it in docs/measuring.md and, shorter, in the
+README: writes them, or fails where they differ.
 
 Times are the median of the rounds with the least and the most; ratios are taken within one round. The floor is that of the
 disk, F(D, M) of floor.py without a CPU budget for what was brought together (D on its way in, what of that does not fit M out
@@ -18,6 +18,7 @@ from shell import GIB, ROOT
 from table import in_cells, rounds_words, spread
 
 PAGE = ROOT / "docs" / "measuring.md"
+README = ROOT / "README.md"
 BEGIN, END = "<!-- programs: begin -->", "<!-- programs: end -->"
 RATES = ["read_alone", "write_alone", "mixed_read", "mixed_write"]
 COLUMNS = ["case", "program", "version", "date", "started", "commit", "round", "bytes", "memory_bytes", "output_bytes", "brought_bytes",
@@ -33,7 +34,7 @@ OVER_CASE = {"group counts, 30 % hot": ("group counts", 1.25)}
 
 
 def expected():
-    """The page with the table of each case in the newest file that has it, of commits that can be looked up."""
+    """{page: its text with the table of each case in the newest file that has it, of commits that can be looked up}"""
     files = {path: read(path) for path in sorted(RUNS.glob("*-programs.csv"))}
     # Files that do not tell when they began are older than those of the same day that do.
     files = dict(sorted(((path, rows) for path, rows in files.items() if rows), key=lambda file: results.last_start(file[1])))
@@ -43,10 +44,11 @@ def expected():
             newest |= {row["case"]: path for row in rows}
     shown = {path: [row for row in rows if newest.get(row["case"]) == path] for path, rows in files.items()}
     rows = [row for case, path in newest.items() for row in files[path] if row["case"] == case]
-    block = "Not measured yet."
+    block = short = "Not measured yet."
     if rows:
         block = "\n\n".join([tables(rows), *(provenance(path, rows) for path, rows in shown.items() if rows)])
-    return replaced(PAGE, BEGIN, END, block)
+        short = summary(rows)
+    return {PAGE: replaced(PAGE, BEGIN, END, block), README: replaced(README, BEGIN, END, short)}
 
 
 def read(path):
@@ -56,9 +58,25 @@ def read(path):
                 for line in csv.DictReader(file)]
 
 
+def summary(rows):
+    """A line for each program: what it took, and the fastest of the others."""
+    lines = [in_cells(["program", "GB", "memory GiB", "s", "over the floor", "fastest other s"]), "|" + "---|" * 6]
+    for case in dict.fromkeys(row["case"] for row in rows):
+        ours = of(rows, case, OURS)
+        one = next(iter(ours.values()))
+        names = dict.fromkeys(row["program"] for row in rows if row["case"] == case and not row["program"].startswith(OURS))
+        others = [(median(row["wall_s"] for row in of(rows, case, name).values()), name) for name in names if of(rows, case, name)]
+        fastest = "{1} {0:.1f}".format(*min(others)) if others else ""
+        lines.append(in_cells([
+            case, f"{one['bytes'] / 1e9:.2g}", f"{one['memory_bytes'] / GIB:.2g}",
+            f"{median(row['wall_s'] for row in ours.values()):.1f}",
+            f"{median(time_s(row) / floor_s(row) for row in ours.values()):.2f}", fastest]))
+    return "\n".join(lines)
+
+
 def tables(rows):
-    lines = [in_cells(["", "GB", "memory GiB", "wall s", "core-s per GB", "over the floor", "others s", "must reach",
-                       "reached"]), "|" + "---|" * 9]
+    heads = ["", "GB", "memory GiB", "wall s", "core-s per GB", "peak GB", "disk GB", "over the floor", "others s", "must reach", "reached"]
+    lines = [in_cells(heads), "|" + "---|" * len(heads)]
     for case in dict.fromkeys(row["case"] for row in rows):
         ours = of(rows, case, OURS)
         one = next(iter(ours.values()))
@@ -69,9 +87,15 @@ def tables(rows):
         lines.append(in_cells([
             case, f"{one['bytes'] / 1e9:.2g}", f"{one['memory_bytes'] / GIB:.2g}", walls(ours),
             f"{median(row['cpu_s'] / row['bytes'] * 1e9 for row in ours.values()):.2f}",
+            middle_gb(ours, lambda row: row["peak_anon_bytes"]),
+            middle_gb(ours, lambda row: row["own_read_bytes"] + row["own_written_bytes"]),
             over_floor_words(ours), shown,
             "; ".join(must for must, _ in musts), "; ".join(reached for _, reached in musts)]))
     return "\n".join(lines)
+
+
+def middle_gb(ours, of_row):
+    return f"{median(map(of_row, ours.values())) / 1e9:.2f}"
 
 
 def verdicts(rows, case, ours, others):

@@ -221,7 +221,7 @@ class Pipelines(unittest.TestCase):
 
 def program(name, by, wall_s, **others):
     rates = {f"{rate}_bytes_per_s": GB for rate in programs_table.RATES}
-    return pipeline(name, by, wall_s) | {"exit_status": 0, "output_bytes": 0, "brought_bytes": GB, **rates} | others
+    return pipeline(name, by, wall_s) | {"exit_status": 0, "own_read_bytes": GB, "own_written_bytes": 0, "output_bytes": 0, "brought_bytes": GB, **rates} | others
 
 
 class Programs(unittest.TestCase):
@@ -235,6 +235,9 @@ class Programs(unittest.TestCase):
         self.assertIn("| 2.5 times the fastest other; 1.15 of the floor | **no**, 2.00; **no**, 1.20 |", text)
         self.assertIn("| 1.20, disk | polars failed | 1.2 of the floor | yes, 1.20 |", text)
         self.assertIn("| 1.25 of group counts | yes, 1.05 |", text)
+        short = programs_table.summary(rows)
+        self.assertIn("| 12.0 | 1.20 | duckdb 24.0 |", short)
+        self.assertIn("| 6.0 | 1.20 |  |", short)
 
     def test_of_one_day_the_file_that_began_last_is_shown(self):
         # By their commits, which say nothing, the first would be shown: and it does not tell when it began.
@@ -250,8 +253,9 @@ class Programs(unittest.TestCase):
                     writer = csv.DictWriter(file, columns, extrasaction="ignore")
                     writer.writeheader()
                     writer.writerow(row)
-            with mock.patch.object(programs_table, "RUNS", Path(name)), mock.patch.object(programs_table, "PAGE", page):
-                self.assertIn("| 3.0 |", programs_table.expected())
+            with mock.patch.object(programs_table, "RUNS", Path(name)), mock.patch.object(programs_table, "PAGE", page), \
+                    mock.patch.object(programs_table, "README", page):
+                self.assertIn("| 3.0 |", programs_table.expected()[page])
 
     def test_what_does_not_fit_is_written_and_read(self):
         row = program("sessions", "sortmill", 1.0, bytes=GB, brought_bytes=3 * GB, memory_bytes=GB, output_bytes=GB)

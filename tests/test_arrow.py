@@ -172,6 +172,24 @@ def test_frames_with_categories_and_sums_of_duckdb_are_taken() -> None:
     assert taken == [{"c": "a", "s": 2}, {"c": None, "s": 3}, {"c": "b", "s": 5}]
 
 
+def test_a_frame_is_taken_without_its_index() -> None:
+    """A frame that was filtered has an index that is no range: it came as a column, and no two records were equal."""
+    frame = pd.DataFrame({"n": [1, 2, 2, 3], "c": ["a", "b", "b", "c"]})
+    table = sm.Pipeline().from_arrow(frame[frame.n > 1])
+    assert list(table.columns) == ["n", "c"]
+    assert table.distinct().sort("n").collect(memory="128 MiB") == [{"n": 2, "c": "b"}, {"n": 3, "c": "c"}]
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    """The second was left out without a word."""
+    def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([batch["n"], batch["n"]], names=["n", "n"])
+
+    table = sm.Pipeline().from_iter([1, 2], {"n": int}).map_batches(doubled, {"n": int})
+    with pytest.raises(sm.FunctionError, match="two columns n"):
+        table.collect(memory="128 MiB", processes=0)
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_functions_may_answer_dictionaries(processes: int) -> None:
     records = [{"c": "b"}, {"c": "a"}, {"c": None}, {"c": "b"}]

@@ -231,6 +231,54 @@ def test_looking_at_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert isinstance(raised.value.__cause__, KeyError)
 
 
+def test_nothing_to_read_is_told(tmp_path: Path) -> None:
+    """A list that a pattern of the caller's own left empty made an empty output in the place of the old one."""
+    job = sm.Pipeline()
+    with pytest.raises(sm.UsageError, match="nothing to read"):
+        job.read_text([])
+    with pytest.raises(sm.UsageError, match="nothing to read"):
+        job.read_csv(iter([]), {"n": int})  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="nothing to read"):
+        job.read_kv(None)  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="names with their types"):
+        job.read_csv("x", ["name", "age"])  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="is no type"):
+        job.read_csv("x", {"n": [int]})  # type: ignore[dict-item]
+
+
+def test_an_output_is_not_read_for_the_next(tmp_path: Path) -> None:
+    """Each output is made from the inputs; the second was made from what the first had written."""
+    (tmp_path / "a.txt").write_text("x\n")
+    job = sm.Pipeline()
+    table = job.read_text(tmp_path / "*.txt")
+    table.write_text(tmp_path / "copy.txt")
+    table.group_by("line").agg(n=sm.count()).write_csv(tmp_path / "n.csv")
+    with pytest.raises(sm.UsageError, match="copy.txt has become one of the files"):
+        job.run(memory="128 MiB")
+    assert not (tmp_path / "n.csv").exists()
+
+    (tmp_path / "copy.txt").unlink()
+    for last in [False, True]:
+        job = sm.Pipeline()
+        table = job.read_text(tmp_path / "a.txt")
+        if last:
+            table.group_by("line").agg(n=sm.count()).write_csv(tmp_path / "n.csv")
+        table.distinct().sort("line").write_text(tmp_path / "a.txt")
+        if last:
+            job.run(memory="128 MiB")
+            assert (tmp_path / "n.csv").read_text() == "line,n\nx,1\n"
+        else:
+            table.group_by("line").agg(n=sm.count()).write_csv(tmp_path / "n.csv")
+            with pytest.raises(sm.UsageError, match="is read for the outputs behind it"):
+                job.run(memory="128 MiB")
+
+
+def test_bools_as_python_writes_them(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("ok\nTrue\nfalse\nTRUE\nFalse\n")
+    table = sm.Pipeline().read_csv(tmp_path / "in.csv", {"ok": bool})
+    assert table.collect(memory="128 MiB") == [{"ok": ok} for ok in (True, False, True, False)]
+
+
 def test_names_need_not_be_text(tmp_path: Path) -> None:
     """Files and folders whose names are no UTF-8 were left out, without a word."""
     folder = os.fsencode(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -42,6 +43,32 @@ def test_sort_is_the_command_line(numbers: Path) -> None:
     assert (numbers / "out").read_bytes() == gnu(*files)
     sm.sort(files, numbers / "out", on="local:2", memory="128 MiB")
     assert (numbers / "out").read_bytes() == gnu(*files)
+
+
+def test_sort_tells_what_it_is_asked_to(numbers: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Reports and traces were taken and never written, and a level without a codec was passed over."""
+    file, trace = numbers / "report.json", numbers / "trace.json"
+    report = sm.sort(numbers / "a.txt", numbers / "out", memory="64 MiB", report=file, trace=trace)
+    assert json.loads(file.read_text()) == json.loads(report.to_json())
+    assert json.loads(trace.read_text())
+    assert capfd.readouterr() == ("", "")
+    sm.sort(numbers / "a.txt", numbers / "out", memory="64 MiB", progress="json", verbose=True)
+    said = capfd.readouterr().err
+    assert '"done"' in said and "partitions" in said
+    for options, why in [({"report": numbers / "a.txt"}, "are one file"), ({"compress_level": 3}, "there is a level")]:
+        with pytest.raises(sm.UsageError, match=why):
+            sm.sort(numbers / "a.txt", numbers / "out", **options)  # type: ignore[arg-type]
+    with pytest.raises(sm.Error, match="writing the report"):
+        sm.sort(numbers / "a.txt", numbers / "new", report=numbers / "none" / "report.json")
+    assert not (numbers / "new").exists()
+
+
+def test_the_script_called_sort_is_sort(numbers: Path) -> None:
+    """A link of that name to what pip installed read the first of sort's words as the name of a command."""
+    link = numbers / "sort"
+    link.symlink_to(SCRIPT)
+    done = subprocess.run([link, "-k2,2n", numbers / "a.txt"], check=True, capture_output=True)
+    assert (done.stdout, done.stderr) == (gnu("-k2,2n", numbers / "a.txt"), b"")
 
 
 def test_what_sort_refuses(numbers: Path) -> None:

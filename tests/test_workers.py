@@ -430,3 +430,10 @@ def test_a_group_that_is_too_long_to_be_kept(tmp_path: Path) -> None:
 
     error = failed(tmp_path, make, processes=1)
     assert isinstance(error, sm.FunctionError) and "more came of its group before than is kept" in error.cause
+
+
+def test_a_path_on_the_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python passes over what is no text there; the words that start a worker process named its class."""
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path])
+    table = sm.Pipeline().from_iter(range(10), {"n": int}).map(lambda record: record["n"] + 1, columns={"n": int})
+    assert table.collect(memory="128 MiB", processes=1) == [{"n": n + 1} for n in range(10)]

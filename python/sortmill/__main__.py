@@ -1,7 +1,8 @@
-"""The command line: `python -m sortmill` is `sortmill`."""
+"""The command line: `python -m sortmill` is `sortmill`, and the script of that name, called `sort`, is `sort`."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -15,7 +16,8 @@ def main() -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the caller ignores it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    return _sortmill.run_command(["sortmill", *sys.argv[1:]], NODE_WORDS)
+    name = "sort" if os.path.basename(sys.argv[0]) == "sort" else "sortmill"
+    return _sortmill.run_command([name, *sys.argv[1:]], NODE_WORDS)
 
 
 if __name__ == "__main__":

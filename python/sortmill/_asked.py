@@ -93,6 +93,14 @@ def paths_of(paths: Path | Sequence[Path] | None) -> list[str]:
     return [os.fspath(path) for path in paths]
 
 
+def files_of(paths: Path | Sequence[Path]) -> list[str]:
+    """Paths and patterns of what is read: one at least, since of nothing the output would be empty without a word."""
+    found = paths_of(paths)
+    if not found:
+        raise UsageError(f"there is nothing to read: {paths!r} names no file")
+    return found
+
+
 def names_of(what: str, names: Any) -> list[str]:
     """Names of columns, one or several; among several there may be lists of them."""
     if isinstance(names, str):
@@ -203,6 +211,8 @@ def asked(
 ) -> dict[str, Any]:
     """What a job may use, as the compiled part takes it."""
     most = 2**32 - 1
+    if processes == 0 and worker_memory is not None:
+        raise UsageError("worker_memory= limits processes, and processes=0 has none")
     return {
         "memory": bytes_of("memory", memory), "temp": paths_of(temp),
         "threads": None if threads is None else whole("threads", threads, 1, most),

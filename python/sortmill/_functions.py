@@ -104,6 +104,15 @@ class Batches:
         return made
 
 
+def without_index(source: Any) -> Any:
+    """A frame of pandas as a table of its columns alone, which are all that its user named; what is none as it is."""
+    if not (hasattr(source, "to_feather") and hasattr(source, "columns")):
+        return source
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(source, preserve_index=False)
+
+
 class Reduced:
     """A function of two records, as one of a group."""
 

@@ -19,12 +19,12 @@ from ._asked import (
     asked,
     by_of,
     computed_of,
+    files_of,
     function_of,
     how_of,
     is_sorted,
     names_of,
     order_of,
-    paths_of,
     timeout_of,
     typed,
     whole,
@@ -32,7 +32,7 @@ from ._asked import (
 )
 from ._errors import UsageError
 from ._express import Expr, Operand
-from ._functions import Batches, Reduced
+from ._functions import Batches, Reduced, without_index
 from ._look import batches, drawn
 from ._progress import Progress, shown
 from ._report import Report
@@ -73,7 +73,8 @@ class Pipeline:
 
     def __init__(self) -> None:
         self._jobs: list[_sortmill.Job] = []
-        self._outputs: set[str] = set()
+        self._outputs: list[str] = []
+        self._inputs: set[str] = set()
         self._observed: dict[str, int] = {}
 
     def read_text(
@@ -89,7 +90,7 @@ class Pipeline:
         `paths` may have `*`, `?` and `**`; compressed files are read as what they were. The first `skip_header` lines
         of each file are passed over. `file` and `line_number` are names of columns for where each line stands.
         """
-        return self._read(_sortmill.read_text(paths_of(paths), whole("skip_header", skip_header)), file, line_number)
+        return self._read(_sortmill.read_text(self._files(paths), whole("skip_header", skip_header)), file, line_number)
 
     def read_csv(
         self,
@@ -114,7 +115,7 @@ class Pipeline:
         text is one. `nulls` are texts that say `None`, as `["NA", ""]`, in all such columns; in those of `str` and `bytes` only
         where no quotes are around them.
         """
-        files = paths_of(paths)
+        files = self._files(paths)
         if columns is None:
             if not header:
                 raise UsageError("without a header nothing names the columns: columns={'city': str}")
@@ -136,7 +137,7 @@ class Pipeline:
 
         Where values may be missing (`int | None`) one that is `null` or not there is `None`.
         """
-        return self._read(_sortmill.read_jsonl(paths_of(paths), columns_of(columns)), file, line_number)
+        return self._read(_sortmill.read_jsonl(self._files(paths), columns_of(columns)), file, line_number)
 
     def read_fixed(
         self,
@@ -150,11 +151,11 @@ class Pipeline:
 
         `key` says where the key lies, offset and bytes; the value is all in front of it and behind it.
         """
-        return self._read(_sortmill.read_fixed(paths_of(paths), *_fixed(record_bytes, key)), file, None)
+        return self._read(_sortmill.read_fixed(self._files(paths), *_fixed(record_bytes, key)), file, None)
 
     def read_kv(self, paths: Path | Sequence[Path], *, file: str | None = None) -> Table:
         """Pairs as the columns `key` and `value` (bytes): two lengths, each a little-endian u32, then key and value."""
-        return self._read(_sortmill.read_kv(paths_of(paths)), file, None)
+        return self._read(_sortmill.read_kv(self._files(paths)), file, None)
 
     def from_iter(self, iterable: Iterable[Any], columns: Mapping[str, ColumnType]) -> Table:
         """The records of an iterable: dictionaries, tuples in the order of `columns`, or of one column its values.
@@ -174,6 +175,12 @@ class Pipeline:
         """
         return Table(self, _sortmill.paste([(os.fspath(path), columns_of(columns)) for path, columns in files]))
 
+    def _files(self, paths: Path | Sequence[Path]) -> list[str]:
+        """What a table reads, which no output but the last may change."""
+        files = files_of(paths)
+        self._inputs.update(files)
+        return files
+
     def _read(self, table: _sortmill.Table, file: str | None, line_number: str | None) -> Table:
         if file is not None or line_number is not None:
             table = table.with_place(file, line_number)
@@ -181,9 +188,9 @@ class Pipeline:
 
     def from_arrow(self, source: Any) -> Table:
         """The records of anything with an Arrow stream: a table or a reader of pyarrow, a frame of Polars, a relation of
-        DuckDB. They are taken as they are needed, a batch at a time; a reader can be read once.
+        DuckDB, a frame of pandas without its index. They are taken as they are needed, a batch at a time; a reader can be read once.
         """
-        return Table(self, _sortmill.from_arrow(source))
+        return Table(self, _sortmill.from_arrow(without_index(source)))
 
     def run(
         self,
@@ -210,7 +217,12 @@ class Pipeline:
         jobs = self._written()
         for job in jobs:
             job.check()
-        return Report.joined([_watched(job.run, settings, progress) for job in jobs])
+        self._reads_none(self._outputs[:-1], "is read for the outputs behind it, too: write it last, or to another place")
+        reports: list[tuple[str, str, str]] = []
+        for number, job in enumerate(jobs):
+            self._reads_none(self._outputs[:number], "has become one of the files that are read: write it to another place")
+            reports.append(_watched(job.run, settings, progress))
+        return Report.joined(reports)
 
     def explain(
         self,
@@ -230,6 +242,16 @@ class Pipeline:
         heads = [f"output {number} of {len(told)}, made from the inputs\n" for number in range(1, len(told) + 1)]
         return "".join(head + one for head, one in zip(heads, told))
 
+    def _reads_none(self, outputs: list[str], why: str) -> None:
+        """Refuses outputs that are read, or files are in that are: what is made behind them would be made of them."""
+        if not outputs:
+            return
+        read = [os.path.join(os.path.realpath(path), "") for path in _sortmill.expand(sorted(self._inputs - {"-"}))]
+        for name in outputs:
+            folder = os.path.join(os.path.realpath(name), "")
+            if any(path.startswith(folder) for path in read):
+                raise UsageError(f"{name} {why}")
+
     def _written(self) -> list[_sortmill.Job]:
         if not self._jobs:
             raise UsageError("nothing is written: a pipeline ends with write_csv, write_jsonl or write_text")
@@ -244,7 +266,7 @@ class Pipeline:
             if self._observed.get(what, number) != number:
                 raise UsageError(f"two things observed are called {what}")
         self._observed.update(observed)
-        self._outputs.add(name)
+        self._outputs.append(name)
         self._jobs.append(job)
 
 

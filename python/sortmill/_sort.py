@@ -41,13 +41,17 @@ def sort(
         said += ["--temp", folder]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
+        if value is None:
+            continue
         if isinstance(value, bool):
             said += [option] if value else []
         elif isinstance(value, (str, int, os.PathLike)):
             said += [option, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
-        else:
+        elif isinstance(value, Sequence):
             for one in value:
-                said += [option, one]
+                said += [option, os.fspath(one)]
+        else:
+            raise UsageError(f"{name}= takes a text, a whole number, True, or several of them, not {value!r}")
     named = paths_of(inputs)
     if not named and not options.get("files0_from"):
         raise UsageError("there is nothing to sort: name the inputs, \"-\" for standard input")

@@ -30,6 +30,8 @@ Where values may be missing it is `int | None`, or a name with a question mark: 
 
 def columns_of(columns: Mapping[str, ColumnType]) -> list[tuple[str, str]]:
     """Names and names of types, with a question mark where values may be missing."""
+    if not isinstance(columns, Mapping):
+        raise UsageError(f"columns are names with their types, as {{'city': str, 'n': int}}, not {columns!r}")
     made = []
     for name, kind in columns.items():
         known = _name_of(kind)
@@ -49,7 +51,7 @@ def _name_of(kind: Any) -> str | None:
         kinds = [one for one in get_args(kind) if one is not NoneType]
         of = _name_of(kinds[0]) if len(kinds) == 1 else None
         return None if of is None else f"{of}?"
-    return _TYPES.get(kind)
+    return _TYPES.get(kind) if isinstance(kind, type) else None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ use self::called::Called;
 use self::keys::SEED_BYTES;
 use self::made::Made;
 use self::options::Gnu;
-use self::side::{SideFile, Traced};
+use self::side::{SideFile, Sides};
 use self::words::{OldKey, Way};
 
 /// Sort records of files or standard input
@@ -356,12 +356,7 @@ impl Sort {
         }
         let os = self.machine.open()?;
         let job = self.job(&os)?;
-        if self.compress_level.is_some() && job.compress.is_none() {
-            let cause = "there is a level, and the output is not compressed";
-            let error = Error::new(ErrorKind::Usage, "compressing the output", cause);
-            let hint = "Say how with --compress-output, or by the end of the output's name.";
-            return Err(error.hint(hint));
-        }
+        self.level_has_use(&job)?;
         let signals = Signals::note();
         match (self.gnu.checks(), self.made) {
             (Some(how), _) => disorder::look(&job, how, &os, signals.watched()),
@@ -375,6 +370,17 @@ impl Sort {
             ) => self.rank(&job, first, &os, &signals),
             (None, _) => self.sort(job, &os, &signals),
         }
+    }
+
+    /// Refuses a level of compression where nothing is compressed.
+    fn level_has_use(&self, job: &Job) -> Result<()> {
+        if self.compress_level.is_none() || job.compress.is_some() {
+            return Ok(());
+        }
+        let cause = "there is a level, and the output is not compressed";
+        let error = Error::new(ErrorKind::Usage, "compressing the output", cause);
+        let hint = "Say how with --compress-output, or by the end of the output's name.";
+        Err(error.hint(hint))
     }
 
     /// Sorts, and underlines the keys in what comes out.
@@ -416,21 +422,28 @@ impl Sort {
         if self.dry_run {
             return self.tell_plan(&prepared, &plan, os);
         }
+        self.sort_planned(job, prepared, &plan, os, stop)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Does what was planned, and tells of it where that was asked for. Answers the report.
+    fn sort_planned(
+        &self,
+        mut job: Job,
+        prepared: Prepared,
+        plan: &str,
+        os: &Host,
+        stop: &Stop,
+    ) -> Result<Report> {
         if self.verbose {
-            say(&plan);
+            say(plan);
         }
-        // A report that cannot be written shows before the work, not after the output has its name.
-        let report_file = SideFile::open(self.report.as_deref(), "writing the report")?;
-        let trace_file = SideFile::open(self.trace.as_deref(), "writing the trace")?;
-        let mut traced = Traced(trace_file.zip(job.trace.clone()));
+        let sides = Sides::open(self, &job)?;
         let shown = self.shown(&job);
         let report = self.work_on(&mut job, prepared, shown, os, stop)?;
-        if let Some(file) = report_file {
-            file.write(|out| out.write_all(report.to_json().as_bytes()))?;
-        }
-        traced.write()?;
+        sides.write(&report)?;
         self.tell(&report);
-        Ok(ExitCode::SUCCESS)
+        Ok(report)
     }
 
     /// Plans a job whose inputs have been opened, with what is known of the disks. Answers the plan in words too.

@@ -188,7 +188,11 @@ pub fn column_of<'b>(
     if let Some(other) = fields.iter().find(|field| !known(field)) {
         return Err(format!("there is a column {} too many", other.name()));
     }
-    let found = fields.iter().position(|field| *field.name() == column.name);
+    let mut called = (0..fields.len()).filter(|&at| *fields[at].name() == column.name);
+    let found = called.next();
+    if called.next().is_some() {
+        return Err(format!("there are two columns {}", column.name));
+    }
     let at = found.ok_or_else(|| format!("there is no column {}", column.name))?;
     Ok(batch.column(at))
 }

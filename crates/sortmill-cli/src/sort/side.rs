@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sortmill::error::{Error, Result};
-use sortmill::job::Boundaries;
+use sortmill::job::{Boundaries, Job};
+use sortmill::report::Report;
 use sortmill::trace::Trace;
 
 use super::keys::refused;
@@ -83,12 +84,35 @@ fn others(sort: &Sort) -> Vec<(&'static str, Place)> {
     others
 }
 
+/// Where a job's report and its trace go.
+pub struct Sides {
+    report: Option<SideFile>,
+    traced: Traced,
+}
+
+impl Sides {
+    /// Opens them: one that cannot be written shows before the work, not after the output has its name.
+    pub fn open(sort: &Sort, job: &Job) -> Result<Self> {
+        let report = SideFile::open(sort.report.as_deref(), "writing the report")?;
+        let trace = SideFile::open(sort.trace.as_deref(), "writing the trace")?;
+        let traced = Traced(trace.zip(job.trace.clone()));
+        Ok(Self { report, traced })
+    }
+
+    pub fn write(mut self, report: &Report) -> Result<()> {
+        if let Some(file) = &self.report {
+            file.write(|out| out.write_all(report.to_json().as_bytes()))?;
+        }
+        self.traced.write()
+    }
+}
+
 /// Where a trace goes. Dropped before it was written, as of a job that failed or panicked, it is written as far as
 /// that came.
-pub struct Traced(pub Option<(SideFile, Arc<Trace>)>);
+struct Traced(Option<(SideFile, Arc<Trace>)>);
 
 impl Traced {
-    pub fn write(&mut self) -> Result<()> {
+    fn write(&mut self) -> Result<()> {
         let Some((file, trace)) = self.0.take() else {
             return Ok(());
         };

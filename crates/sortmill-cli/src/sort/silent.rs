@@ -1,5 +1,5 @@
 //! `sort` for another program in this process: in come the words of its command line, out goes a report or an error,
-//! and nothing is said, shown or ended. Python's `sort` is this.
+//! and nothing is said or shown but with `--verbose` and `--progress`, or ended. Python's `sort` is this.
 
 use std::ffi::OsString;
 
@@ -10,9 +10,9 @@ use sortmill::report::Report;
 use sortmill::run;
 
 use super::keys::refused;
+use super::side;
 use super::words::{self, Way};
 use super::{Called, Sort, files_from, refusals};
-use crate::disks;
 
 /// Sorts as `sortmill sort` with these words behind it would, and answers its report. `stop` ends it early.
 ///
@@ -41,6 +41,7 @@ pub fn sort_as_asked(words: Vec<OsString>, stop: &Stop) -> Result<Report> {
     let mut sort = Sort::from_arg_matches(&matches).map_err(told)?;
     sort.called = Called::SortmillSort;
     sort.old_keys = read.old_keys;
+    sort.quiet = !sort.verbose;
     refusals::look(&sort)?;
     if sort.gnu.checks().is_some() || sort.gnu.debug || sort.dry_run {
         return Err(refused(
@@ -50,15 +51,14 @@ pub fn sort_as_asked(words: Vec<OsString>, stop: &Stop) -> Result<Report> {
     if let Some(from) = &sort.gnu.files0_from {
         sort.files = files_from::names(from)?;
     }
+    side::look(&sort)?;
     let os = sort.machine.open()?;
     let mut job = sort.job(&os)?;
+    sort.level_has_use(&job)?;
     let mut sources = run::open(&job, &os)?;
     if let Some(found) = run::look_up_columns(&job, &mut sources, &os, stop)? {
         job = found;
     }
-    let temps = run::folders(&job, &os)?.temps;
-    let known: Vec<_> = temps.iter().map(|temp| disks::known(&os, temp)).collect();
-    job.disks = known.iter().map(disks::figures).collect();
-    let prepared = run::prepare_opened(&job, sources, &os)?;
-    run::sort_prepared(&job, prepared, &os, stop)
+    let (prepared, plan) = sort.prepare(&mut job, sources, &os)?;
+    sort.sort_planned(job, prepared, &plan, &os, stop)
 }

@@ -70,8 +70,8 @@ impl Type {
                 .map(Value::U64),
             Self::F64 => word().parse().ok().map(Value::F64),
             Self::Bool => match word() {
-                "true" => Some(Value::Bool(true)),
-                "false" => Some(Value::Bool(false)),
+                "true" | "True" | "TRUE" => Some(Value::Bool(true)),
+                "false" | "False" | "FALSE" => Some(Value::Bool(false)),
                 _ => None,
             },
             Self::Timestamp => time::read(text).map(Value::Timestamp),

@@ -41,7 +41,7 @@ impl Plan {
         if job.map.is_some() || job.reduce.is_some() {
             self.doubts.push(Doubt::Function);
         }
-        if !job.yields.keeps_records() {
+        if !job.yields.keeps_records() || job.is_unique() {
             self.doubts.push(Doubt::Fewer);
         }
         let Some(input_bytes) = inputs.bytes() else {

@@ -176,10 +176,13 @@ pub fn within(
             .zip(both_ways(temp_bytes))
             .map(|(once, again)| once + again),
         resident_bytes: None,
-        doubts: match inputs.bytes() {
-            Some(_) => Vec::new(),
-            None => vec![Doubt::Stream],
-        },
+        doubts: [
+            (inputs.bytes().is_none(), Doubt::Stream),
+            (job.is_unique(), Doubt::Fewer),
+        ]
+        .into_iter()
+        .filter_map(|(is_so, doubt)| is_so.then_some(doubt))
+        .collect(),
         shared_bytes: None,
         passes,
         disk: Figures::together(&job.disks),

@@ -59,9 +59,14 @@ use crate::text;
 pub fn check(job: &Job, sources: &[Source]) -> Result<()> {
     check_asked(job)?;
     for (number, source) in sources.iter().enumerate() {
-        let is_same = |other: &Source| other.meta.identity == source.meta.identity;
-        let is_stream = source.meta.kind == Kind::Stream && !source.begins_anew;
-        if is_stream && sources[..number].iter().any(is_same) {
+        // A file that is named beside is read where it is opened, and of an empty device nobody takes anything.
+        let is_taken = |one: &Source| {
+            let is_stream = one.meta.kind == Kind::Stream && !one.begins_anew;
+            is_stream && one.file.path != Path::new("/dev/null")
+        };
+        let is_same =
+            |other: &Source| is_taken(other) && other.meta.identity == source.meta.identity;
+        if is_taken(source) && sources[..number].iter().any(is_same) {
             let cause = "a stream can be merged once: two readers would take parts of its records from each other";
             return Err(Error::new(ErrorKind::Usage, DOING, cause).at(&source.file.path));
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use sortmill_io::Os;
 
 use crate::error::{Error, ErrorKind};
-use crate::plan::Plan;
+use crate::plan::{Doubt, Plan};
 use crate::text;
 
 /// How much room a job needs.
@@ -25,7 +25,7 @@ impl Needed {
             temp_bytes: plan.temp_bytes.unwrap_or(0) * u64::from(plan.node_count()),
             taken_bytes: 0,
             output_bytes: plan.shared_bytes.or(plan.input_bytes).unwrap_or(0),
-            is_unknown: plan.encoders.is_some() || !plan.yields.keeps_records(),
+            is_unknown: plan.encoders.is_some() || plan.doubts.contains(&Doubt::Fewer),
         }
     }
 
