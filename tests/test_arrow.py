@@ -177,6 +177,8 @@ def test_a_frame_is_taken_without_its_index() -> None:
     frame = pd.DataFrame({"n": [1, 2, 2, 3], "c": ["a", "b", "b", "c"]})
     table = sm.Pipeline().from_arrow(frame[frame.n > 1])
     assert list(table.columns) == ["n", "c"]
+    named = sm.Pipeline().from_arrow(frame.set_index("c"))
+    assert sorted(named.columns) == ["c", "n"]
     assert table.distinct().sort("n").collect(memory="128 MiB") == [{"n": 2, "c": "b"}, {"n": 3, "c": "c"}]
 
 

@@ -257,7 +257,15 @@ def test_an_output_is_not_read_for_the_next(tmp_path: Path) -> None:
         job.run(memory="128 MiB")
     assert not (tmp_path / "n.csv").exists()
 
+    # What another output reads is no matter.
     (tmp_path / "copy.txt").unlink()
+    (tmp_path / "b.csv").write_text("n\n1\n")
+    job = sm.Pipeline()
+    for name in ["a.txt", "b.csv"]:
+        job.read_text(tmp_path / name).distinct().sort("line").write_text(tmp_path / name)
+    job.run(memory="128 MiB")
+    assert (tmp_path / "b.csv").read_text() == "1\nn\n"
+
     for last in [False, True]:
         job = sm.Pipeline()
         table = job.read_text(tmp_path / "a.txt")

@@ -105,12 +105,13 @@ class Batches:
 
 
 def without_index(source: Any) -> Any:
-    """A frame of pandas as a table of its columns alone, which are all that its user named; what is none as it is."""
+    """A frame of pandas as a table of its columns, and its index where that has a name; what is no frame as it is."""
     if not (hasattr(source, "to_feather") and hasattr(source, "columns")):
         return source
     import pyarrow as pa
 
-    return pa.Table.from_pandas(source, preserve_index=False)
+    table = pa.Table.from_pandas(source)
+    return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
 
 
 class Reduced:

@@ -30,7 +30,7 @@ from ._asked import (
     whole,
     words_of,
 )
-from ._errors import UsageError
+from ._errors import Error, UsageError
 from ._express import Expr, Operand
 from ._functions import Batches, Reduced, without_index
 from ._look import batches, drawn
@@ -68,13 +68,24 @@ def _watched(run: Callable[[dict[str, Any]], Any], settings: dict[str, Any], pro
             end()
 
 
+def _not_among(output: str, files: Sequence[str], why: str) -> None:
+    """Refuses an output that is read behind it, or has files in it that are: what is made there would be made of it."""
+    try:
+        found = _sortmill.expand([path for path in files if path != "-"])
+    except Error:  # told by who reads them
+        return
+    folder = os.path.join(os.path.realpath(output), "")
+    if any(os.path.join(os.path.realpath(path), "").startswith(folder) for path in found):
+        raise UsageError(f"{output} {why}")
+
+
 class Pipeline:
     """A program: what is read, what is done, what is written."""
 
     def __init__(self) -> None:
         self._jobs: list[_sortmill.Job] = []
         self._outputs: list[str] = []
-        self._inputs: set[str] = set()
+        self._reads: list[Sequence[str]] = []
         self._observed: dict[str, int] = {}
 
     def read_text(
@@ -90,7 +101,8 @@ class Pipeline:
         `paths` may have `*`, `?` and `**`; compressed files are read as what they were. The first `skip_header` lines
         of each file are passed over. `file` and `line_number` are names of columns for where each line stands.
         """
-        return self._read(_sortmill.read_text(self._files(paths), whole("skip_header", skip_header)), file, line_number)
+        files = files_of(paths)
+        return self._read(_sortmill.read_text(files, whole("skip_header", skip_header)), files, file, line_number)
 
     def read_csv(
         self,
@@ -115,7 +127,7 @@ class Pipeline:
         text is one. `nulls` are texts that say `None`, as `["NA", ""]`, in all such columns; in those of `str` and `bytes` only
         where no quotes are around them.
         """
-        files = self._files(paths)
+        files = files_of(paths)
         if columns is None:
             if not header:
                 raise UsageError("without a header nothing names the columns: columns={'city': str}")
@@ -123,7 +135,7 @@ class Pipeline:
         elif types is not None:
             raise UsageError("columns have their types already; types= is for when there are none")
         table = _sortmill.read_csv(files, columns_of(columns), header, delimiter, quote, names_of("nulls", nulls))
-        return self._read(table, file, line_number)
+        return self._read(table, files, file, line_number)
 
     def read_jsonl(
         self,
@@ -137,7 +149,8 @@ class Pipeline:
 
         Where values may be missing (`int | None`) one that is `null` or not there is `None`.
         """
-        return self._read(_sortmill.read_jsonl(self._files(paths), columns_of(columns)), file, line_number)
+        files = files_of(paths)
+        return self._read(_sortmill.read_jsonl(files, columns_of(columns)), files, file, line_number)
 
     def read_fixed(
         self,
@@ -151,11 +164,13 @@ class Pipeline:
 
         `key` says where the key lies, offset and bytes; the value is all in front of it and behind it.
         """
-        return self._read(_sortmill.read_fixed(self._files(paths), *_fixed(record_bytes, key)), file, None)
+        files = files_of(paths)
+        return self._read(_sortmill.read_fixed(files, *_fixed(record_bytes, key)), files, file, None)
 
     def read_kv(self, paths: Path | Sequence[Path], *, file: str | None = None) -> Table:
         """Pairs as the columns `key` and `value` (bytes): two lengths, each a little-endian u32, then key and value."""
-        return self._read(_sortmill.read_kv(self._files(paths)), file, None)
+        files = files_of(paths)
+        return self._read(_sortmill.read_kv(files), files, file, None)
 
     def from_iter(self, iterable: Iterable[Any], columns: Mapping[str, ColumnType]) -> Table:
         """The records of an iterable: dictionaries, tuples in the order of `columns`, or of one column its values.
@@ -173,22 +188,17 @@ class Pipeline:
         of one column, whose groups come in one order whatever is computed of them, so each is read once and nothing is brought
         together again; a file in another order is an `InputError`. The group is called as in the first file.
         """
-        return Table(self, _sortmill.paste([(os.fspath(path), columns_of(columns)) for path, columns in files]))
+        named = [(os.fspath(path), columns_of(columns)) for path, columns in files]
+        return Table(self, _sortmill.paste(named), [path for path, _ in named])
 
-    def _files(self, paths: Path | Sequence[Path]) -> list[str]:
-        """What a table reads, which no output but the last may change."""
-        files = files_of(paths)
-        self._inputs.update(files)
-        return files
-
-    def _read(self, table: _sortmill.Table, file: str | None, line_number: str | None) -> Table:
+    def _read(self, table: _sortmill.Table, files: list[str], file: str | None, line_number: str | None) -> Table:
         if file is not None or line_number is not None:
             table = table.with_place(file, line_number)
-        return Table(self, table)
+        return Table(self, table, files)
 
     def from_arrow(self, source: Any) -> Table:
         """The records of anything with an Arrow stream: a table or a reader of pyarrow, a frame of Polars, a relation of
-        DuckDB, a frame of pandas without its index. They are taken as they are needed, a batch at a time; a reader can be read once.
+        DuckDB, a frame of pandas, of its index what has a name. They are taken as they are needed, a batch at a time; a reader can be read once.
         """
         return Table(self, _sortmill.from_arrow(without_index(source)))
 
@@ -217,10 +227,13 @@ class Pipeline:
         jobs = self._written()
         for job in jobs:
             job.check()
-        self._reads_none(self._outputs[:-1], "is read for the outputs behind it, too: write it last, or to another place")
+        for number, output in enumerate(self._outputs):
+            later = [path for files in self._reads[number + 1 :] for path in files]
+            _not_among(output, later, "is read for the outputs behind it, too: write it last, or to another place")
         reports: list[tuple[str, str, str]] = []
         for number, job in enumerate(jobs):
-            self._reads_none(self._outputs[:number], "has become one of the files that are read: write it to another place")
+            for output in self._outputs[:number]:
+                _not_among(output, self._reads[number], "has become one of the files that are read: write it to another place")
             reports.append(_watched(job.run, settings, progress))
         return Report.joined(reports)
 
@@ -242,22 +255,12 @@ class Pipeline:
         heads = [f"output {number} of {len(told)}, made from the inputs\n" for number in range(1, len(told) + 1)]
         return "".join(head + one for head, one in zip(heads, told))
 
-    def _reads_none(self, outputs: list[str], why: str) -> None:
-        """Refuses outputs that are read, or files are in that are: what is made behind them would be made of them."""
-        if not outputs:
-            return
-        read = [os.path.join(os.path.realpath(path), "") for path in _sortmill.expand(sorted(self._inputs - {"-"}))]
-        for name in outputs:
-            folder = os.path.join(os.path.realpath(name), "")
-            if any(path.startswith(folder) for path in read):
-                raise UsageError(f"{name} {why}")
-
     def _written(self) -> list[_sortmill.Job]:
         if not self._jobs:
             raise UsageError("nothing is written: a pipeline ends with write_csv, write_jsonl or write_text")
         return self._jobs
 
-    def _write(self, job: _sortmill.Job, path: Path) -> None:
+    def _write(self, job: _sortmill.Job, path: Path, reads: Sequence[str]) -> None:
         name = os.path.abspath(path)
         if name in self._outputs:
             raise UsageError(f"two outputs have the name {os.fspath(path)}")
@@ -267,18 +270,20 @@ class Pipeline:
                 raise UsageError(f"two things observed are called {what}")
         self._observed.update(observed)
         self._outputs.append(name)
+        self._reads.append(reads)
         self._jobs.append(job)
 
 
 class Table:
     """A table that is still to be made."""
 
-    def __init__(self, pipeline: Pipeline, table: _sortmill.Table) -> None:
+    def __init__(self, pipeline: Pipeline, table: _sortmill.Table, reads: Sequence[str] = ()) -> None:
         self._pipeline = pipeline
+        self._reads = reads
         self._table = table
 
     def _next(self, table: _sortmill.Table) -> Table:
-        return Table(self._pipeline, table)
+        return Table(self._pipeline, table, self._reads)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -677,7 +682,7 @@ class Table:
         one that is all of it. One of another size is an `InputError`.
         """
         how = how_of(files, partition, compression, level, mode)
-        self._pipeline._write(self._table.write_fixed(os.fspath(path), *_fixed(record_bytes, key), how), path)
+        self._pipeline._write(self._table.write_fixed(os.fspath(path), *_fixed(record_bytes, key), how), path, self._reads)
 
     def write_kv(
         self,
@@ -697,7 +702,7 @@ class Table:
         self._write(path, "rows", how_of(None, None, "none", None, mode))
 
     def _write(self, path: Path, form: str, how: How) -> None:
-        self._pipeline._write(self._table.write(os.fspath(path), form, how), path)
+        self._pipeline._write(self._table.write(os.fspath(path), form, how), path, self._reads)
 
 
 class ArrowResult:

@@ -30,7 +30,7 @@ def sort(
     `"0:10"`), or several. All other options have the names they have there, with `_` for `-`: `format="csv"`,
     `by="city,-price:num"`, `unique=True`, `compress_output="zst"`.
     """
-    if output is None and "parts" not in options:
+    if output is None and not options.get("parts"):
         raise UsageError("say where to: an output, or parts= for a folder of files")
     said: list[str] = [] if output is None else ["--output", os.fspath(output)]
     for one in [key] if isinstance(key, str) else key:

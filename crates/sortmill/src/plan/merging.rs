@@ -174,7 +174,8 @@ pub fn within(
         temp_bytes,
         moved_bytes: both_ways(inputs.bytes())
             .zip(both_ways(temp_bytes))
-            .map(|(once, again)| once + again),
+            .map(|(once, again)| once + again)
+            .filter(|_| !job.is_unique()),
         resident_bytes: None,
         doubts: [
             (inputs.bytes().is_none(), Doubt::Stream),

@@ -268,7 +268,7 @@ fn strangers_are_let_go() {
     // No node is heard of before strangers came to each: a job of this size may be done before one is drawn.
     let go = scratch.path("go");
     let held = format!(
-        "/Ready/e until [ -e {} ]; do sleep 0.01; done",
+        "/Ready/e for i in $(seq 6000); do [ -e {} ] || sleep 0.01; done",
         go.display()
     );
     let job = job(&scratch, &held);
