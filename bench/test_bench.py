@@ -221,7 +221,8 @@ class Pipelines(unittest.TestCase):
 
 def program(name, by, wall_s, **others):
     rates = {f"{rate}_bytes_per_s": GB for rate in programs_table.RATES}
-    return pipeline(name, by, wall_s) | {"exit_status": 0, "own_read_bytes": GB, "own_written_bytes": 0, "output_bytes": 0, "brought_bytes": GB, **rates} | others
+    bytes_moved = {"own_read_bytes": GB, "own_written_bytes": 0, "output_bytes": 0, "brought_bytes": GB}
+    return pipeline(name, by, wall_s) | {"exit_status": 0, **bytes_moved, **rates} | others
 
 
 class Programs(unittest.TestCase):

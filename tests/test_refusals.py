@@ -127,6 +127,7 @@ class Stream:
         (lambda: sm.Pipeline().from_arrow(Stream()), "Stream is no Arrow data"),
         (lambda: sm.Pipeline().from_arrow(pa.table({"a": [[1]]})), "column a is of type List"),
         (lambda: sm.sort("x"), "say where to"),
+        (lambda: table().collect(processes=0, worker_memory="1 GiB"), "limits processes"),
         (lambda: sm.sort("x", "y", memory=-1), "memory is a number of bytes"),
     ],
 )

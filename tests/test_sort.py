@@ -85,6 +85,10 @@ def test_what_sort_refuses(numbers: Path) -> None:
     out.unlink()
     with pytest.raises(sm.UsageError, match="nonsense"):
         sm.sort(numbers / "a.txt", out, nonsense=True)
+    with pytest.raises(sm.UsageError, match="say where to"):
+        sm.sort(numbers / "a.txt", parts=None)  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="threads= takes"):
+        sm.sort(numbers / "a.txt", out, threads=1.5)  # type: ignore[arg-type]
     with pytest.raises(sm.UsageError, match="command line only"):
         sm.sort(numbers / "a.txt", out, dry_run=True)
     with pytest.raises(sm.InputError) as raised:

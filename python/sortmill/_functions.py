@@ -98,15 +98,20 @@ class Batches:
         if isinstance(made, dict):
             kinds = dict(self.columns)
             return pa.record_batch({name: _column(column, kinds.get(name)) for name, column in made.items()})
-        if hasattr(made, "to_feather") and hasattr(made, "columns"):
-            # A frame of pandas, whose own schema has its index and what types it guessed.
+        if _is_frame(made):
+            # Its own schema has its index and what types it guessed.
             return pa.record_batch({name: _column(made[name], dict(self.columns).get(name)) for name in made.columns})
         return made
 
 
+def _is_frame(made: Any) -> bool:
+    """Whether it is one of pandas, which need not be there."""
+    return hasattr(made, "to_feather") and hasattr(made, "columns")
+
+
 def without_index(source: Any) -> Any:
-    """A frame of pandas as a table of its columns, and its index where that has a name; what is no frame as it is."""
-    if not (hasattr(source, "to_feather") and hasattr(source, "columns")):
+    """A frame of pandas as a table without an index that has no name; what is no frame as it is."""
+    if not _is_frame(source):
         return source
     import pyarrow as pa
 

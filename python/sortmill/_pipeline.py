@@ -68,15 +68,19 @@ def _watched(run: Callable[[dict[str, Any]], Any], settings: dict[str, Any], pro
             end()
 
 
-def _not_among(output: str, files: Sequence[str], why: str) -> None:
-    """Refuses an output that is read behind it, or has files in it that are: what is made there would be made of it."""
+def _none_read(outputs: Sequence[str], files: Sequence[str], why: str) -> None:
+    """Refuses outputs that an output behind them reads, or that have files in them which it does: it would be made of them."""
+    if not outputs:
+        return
     try:
         found = _sortmill.expand([path for path in files if path != "-"])
     except Error:  # told by who reads them
         return
-    folder = os.path.join(os.path.realpath(output), "")
-    if any(os.path.join(os.path.realpath(path), "").startswith(folder) for path in found):
-        raise UsageError(f"{output} {why}")
+    read = [os.path.join(os.path.realpath(path), "") for path in found]
+    for output in outputs:
+        folder = os.path.join(os.path.realpath(output), "")
+        if any(path.startswith(folder) for path in read):
+            raise UsageError(f"{output} {why}")
 
 
 class Pipeline:
@@ -198,7 +202,8 @@ class Pipeline:
 
     def from_arrow(self, source: Any) -> Table:
         """The records of anything with an Arrow stream: a table or a reader of pyarrow, a frame of Polars, a relation of
-        DuckDB, a frame of pandas, of its index what has a name. They are taken as they are needed, a batch at a time; a reader can be read once.
+        DuckDB, a frame of pandas (an index without a name is left out). They are taken as they are needed, a batch at a time; a
+        reader can be read once.
         """
         return Table(self, _sortmill.from_arrow(without_index(source)))
 
@@ -214,8 +219,8 @@ class Pipeline:
     ) -> Report:
         """Does it: when this returns, the output is complete, proven, and has its name.
 
-        Several outputs are made one after the other, each from the inputs: each is there whole or not at all, and an error
-        leaves those that were complete before.
+        Several outputs are made one after the other, each from the inputs, so none may be read by one behind it: each is there
+        whole or not at all, and an error leaves those that were complete before.
 
         `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said. `temp` are
         folders for temporary files, used at once. Functions of yours run in so many `processes`, as many as threads if not
@@ -227,13 +232,12 @@ class Pipeline:
         jobs = self._written()
         for job in jobs:
             job.check()
-        for number, output in enumerate(self._outputs):
-            later = [path for files in self._reads[number + 1 :] for path in files]
-            _not_among(output, later, "is read for the outputs behind it, too: write it last, or to another place")
+        for number, files in enumerate(self._reads):
+            _none_read(self._outputs[:number], files, "is read for the outputs behind it, too: write it last, or to another place")
         reports: list[tuple[str, str, str]] = []
         for number, job in enumerate(jobs):
-            for output in self._outputs[:number]:
-                _not_among(output, self._reads[number], "has become one of the files that are read: write it to another place")
+            why = "has become one of the files that are read: write it to another place"
+            _none_read(self._outputs[:number], self._reads[number], why)
             reports.append(_watched(job.run, settings, progress))
         return Report.joined(reports)
 

@@ -59,7 +59,8 @@ class Server:
 
     def _begin(self) -> None:
         # It finds the modules that this process finds; `__main__` goes by value.
-        words = f"import sys; sys.path[:] = {[entry for entry in sys.path if isinstance(entry, str)]!r}; from sortmill._server import main; main({self._imports!r})"
+        path = [entry for entry in sys.path if isinstance(entry, str)]
+        words = f"import sys; sys.path[:] = {path!r}; from sortmill._server import main; main({self._imports!r})"
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process: subprocess.Popen[bytes] = subprocess.Popen([sys.executable, "-c", words], stdin=theirs.fileno())

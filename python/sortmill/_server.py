@@ -116,7 +116,7 @@ def forks() -> bool:
 
 def start(stream: int, memory: list[int]) -> int:
     """Starts a process of its own, with these files. Answers its number."""
-    words = f"import sys; sys.path[:] = {[entry for entry in sys.path if isinstance(entry, str)]!r}; from sortmill._worker import main; main({memory!r}, False)"
+    words = f"import sys; sys.path[:] = {sys.path!r}; from sortmill._worker import main; main({memory!r}, False)"
     for file in memory:
         os.set_inheritable(file, True)
     files = [(os.POSIX_SPAWN_DUP2, stream, 0)]

@@ -33,26 +33,6 @@ fn files(scratch: &Scratch, count: usize, bytes: usize) -> Vec<String> {
     (0..count).map(name).collect()
 }
 
-/// A file that is standard input and named beside it is opened twice, and of an empty device nobody takes anything: both were
-/// refused as if two readers shared a stream.
-#[test]
-fn what_is_named_twice_and_shares_nothing() {
-    let scratch = Scratch::new("merge-twice");
-    let names = files(&scratch, 1, 20_000_000);
-    let twice = [names[0].clone(), names[0].clone()];
-    for line in ["{}in000 -", "- {}in000"] {
-        let mut command = merge(words(&scratch, &format!("{line} -o {{}}out")));
-        command.stdin(std::fs::File::open(scratch.path("in000")).unwrap());
-        run_well(command);
-        assert!(std::fs::read(scratch.path("out")).unwrap() == coreutils(&scratch, &twice));
-    }
-    run_well(merge(words(
-        &scratch,
-        "/dev/null {}in000 /dev/null -o {}out",
-    )));
-    assert!(std::fs::read(scratch.path("out")).unwrap() == coreutils(&scratch, &names));
-}
-
 /// What coreutils makes of them.
 fn coreutils(scratch: &Scratch, names: &[String]) -> Vec<u8> {
     let mut command = Command::new("sort");
@@ -148,6 +128,26 @@ fn pipes_among_files() {
         &["a stream can be merged once"],
     );
     assert_eq!(names.len(), 3);
+}
+
+/// A file that is standard input and named beside it is opened twice, and of an empty device nobody takes anything: both were
+/// refused as if two readers shared a stream.
+#[test]
+fn what_is_named_twice_and_shares_nothing() {
+    let scratch = Scratch::new("merge-twice");
+    let names = files(&scratch, 1, 20_000_000);
+    let twice = [names[0].clone(), names[0].clone()];
+    for line in ["{}in000 -", "- {}in000"] {
+        let mut command = merge(words(&scratch, &format!("{line} -o {{}}out")));
+        command.stdin(std::fs::File::open(scratch.path("in000")).unwrap());
+        run_well(command);
+        assert!(std::fs::read(scratch.path("out")).unwrap() == coreutils(&scratch, &twice));
+    }
+    run_well(merge(words(
+        &scratch,
+        "/dev/null {}in000 /dev/null -o {}out",
+    )));
+    assert!(std::fs::read(scratch.path("out")).unwrap() == coreutils(&scratch, &names));
 }
 
 /// The trap of `-m -o` onto an input: what is there stays until the output is complete.

@@ -140,6 +140,13 @@ pub fn within(
         _ => temp_bytes,
     };
     let both_ways = |bytes: Option<u64>| Some(2 * bytes?);
+    let mut doubts = Vec::new();
+    if inputs.bytes().is_none() {
+        doubts.push(Doubt::Stream);
+    }
+    if job.is_unique() {
+        doubts.push(Doubt::Fewer);
+    }
     Some(Plan {
         input_bytes: inputs.bytes(),
         guessed_bytes: inputs.packed.guessed_bytes,
@@ -177,13 +184,7 @@ pub fn within(
             .map(|(once, again)| once + again)
             .filter(|_| !job.is_unique()),
         resident_bytes: None,
-        doubts: [
-            (inputs.bytes().is_none(), Doubt::Stream),
-            (job.is_unique(), Doubt::Fewer),
-        ]
-        .into_iter()
-        .filter_map(|(is_so, doubt)| is_so.then_some(doubt))
-        .collect(),
+        doubts,
         shared_bytes: None,
         passes,
         disk: Figures::together(&job.disks),

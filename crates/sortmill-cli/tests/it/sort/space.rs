@@ -108,21 +108,6 @@ fn no_room_for_the_output() {
     }
 }
 
-/// How much `-u` leaves nobody knows before, so the whole input was asked for: few different lines were refused.
-#[test]
-fn few_different_lines_need_little_room() {
-    let Some(small) = Small::new("few-lines", "tmpfs", 32) else {
-        return;
-    };
-    let line = b"one line of few, and a long one\n";
-    std::fs::write(small.scratch.path("in"), line.repeat(2_000_000)).unwrap();
-    for flags in ["", "-m"] {
-        let line_of_words = format!("{LITTLE} -u {flags} -T {{}} -o {{}}small/out {{}}in {{}}in");
-        run_well(sort(words(&small.scratch, &line_of_words)));
-        assert_eq!(std::fs::read(small.folder.join("out")).unwrap(), line);
-    }
-}
-
 /// The same of a folder of parts, new or in the place of others.
 #[test]
 fn no_room_for_parts() {
@@ -158,6 +143,21 @@ fn no_room_for_parts() {
         }
         let left = names_with(&small.scratch.path, "sortmill-");
         assert_eq!(left, Vec::<String>::new());
+    }
+}
+
+/// How much `-u` leaves nobody knows before, so the whole input was asked for: few different lines were refused.
+#[test]
+fn few_different_lines_need_little_room() {
+    let Some(small) = Small::new("few-lines", "tmpfs", 32) else {
+        return;
+    };
+    let line = b"one line of few, and a long one\n";
+    std::fs::write(small.scratch.path("in"), line.repeat(2_000_000)).unwrap();
+    for flags in ["", "-m"] {
+        let line_of_words = format!("{LITTLE} -u {flags} -T {{}} -o {{}}small/out {{}}in {{}}in");
+        run_well(sort(words(&small.scratch, &line_of_words)));
+        assert_eq!(std::fs::read(small.folder.join("out")).unwrap(), line);
     }
 }
 
