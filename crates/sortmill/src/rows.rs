@@ -6,7 +6,8 @@
 //!
 //! The merge can go on only while every row has a record. So it says which row it waits for before it gives back that
 //! row's last buffer: whoever takes a free buffer and then looks finds the row that needs it, and however the others
-//! were filled, there is one buffer for it.
+//! were filled, there is one buffer for it. What is said holds until the merge has taken a piece and a little longer, so it
+//! counts for nothing as long as there are rows without any: each has a buffer of its own, and none comes back before.
 
 use std::ops::Range;
 
@@ -83,7 +84,7 @@ impl RowQueues {
         self.pieces[row].len()
     }
 
-    /// The row that is waited for.
+    /// The row that is waited for, or was until now.
     #[must_use]
     pub fn wanted(&self) -> Option<usize> {
         let row = self.wanted.load(Ordering::SeqCst);

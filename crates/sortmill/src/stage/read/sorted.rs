@@ -457,21 +457,22 @@ impl Reads<'_, '_, '_, '_> {
         buffer.map(Some).ok_or_else(|| stop.error())
     }
 
-    /// The lane whose row will run out first, of those that go on.
+    /// The lane whose row is read next, of those that go on: one of which nothing has come, then the one that is waited for, then
+    /// the one that will run out first.
     fn choose(&self) -> usize {
         let queues = self.reader.queues;
-        let ahead = |lane: &Lane<'_>| lane.begun.len() + queues.waiting(lane.row);
-        let going_on = || {
-            let lanes = self.lanes.iter().enumerate();
-            lanes.filter(|(_, lane)| !lane.is_all_begun())
+        let wanted = queues.wanted();
+        // It may still be told of a row whose piece the merge has just taken. As long as rows have nothing, no buffer comes back
+        // for what that row would take: it would be one of theirs.
+        let rank = |lane: &Lane<'_>| {
+            let ahead = lane.begun.len() + queues.waiting(lane.row);
+            let is_wanted = wanted == Some(lane.row) && ahead == 0;
+            let forecast = lane.forecast();
+            (forecast.is_some(), !is_wanted, forecast, ahead)
         };
-        if let Some(row) = queues.wanted() {
-            let wanted = going_on().find(|(_, lane)| lane.row == row && ahead(lane) == 0);
-            if let Some((number, _)) = wanted {
-                return number;
-            }
-        }
-        let least = going_on().min_by_key(|(_, lane)| (lane.forecast(), ahead(lane)));
-        least.expect("a lane goes on").0
+        let lanes = self.lanes.iter().enumerate();
+        let going_on = lanes.filter(|(_, lane)| !lane.is_all_begun());
+        let first = going_on.min_by_key(|(_, lane)| rank(lane));
+        first.expect("a lane goes on").0
     }
 }
