@@ -112,6 +112,8 @@ class Stream:
         (lambda: table().map("upper", {"b": str}), "map takes a function, not 'upper'"),
         (lambda: table().map_batches(None), "map_batches takes a function, not None"),
         (lambda: table().group_by("a").reduce(3), "reduce takes a function, not 3"),
+        (lambda: table().group_by("a").reduce(same, associative="no"), "associative is True or False, not 'no'"),
+        (lambda: table().map(same, {"a": int}, pure=1), "pure is True or False, not 1"),
         (lambda: table().group_by("a").apply(3, columns={"a": int}), "apply takes a function, not 3"),
         (lambda: table().group_by("a").apply(Finishing(), columns={"a": int}), "and apply takes a function"),
         (lambda: table().group_by("a").reduce(Finishing()), "and reduce takes a function"),

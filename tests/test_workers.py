@@ -314,7 +314,7 @@ def test_a_reduce_takes_one_after_the_other(tmp_path: Path, draw: random.Random,
 
     def make(table: sm.Table) -> sm.Table:
         fields = table.flat_map(sm.fields("line", " ", {"key": int, "value": int}))
-        return fields.group_by("key").reduce(fold).sort("key")
+        return fields.group_by("key").reduce(fold, associative=False).sort("key")
 
     model: dict[int, int] = {}
     for key, value in numbers:
@@ -323,6 +323,51 @@ def test_a_reduce_takes_one_after_the_other(tmp_path: Path, draw: random.Random,
     assert found == [f"{key}\t{value}" for key, value in sorted(model.items())]
     [did] = report.functions
     assert (did["verb"], did["name"], did["records_in"], did["records_out"]) == ("reduce", "fold", 4000, len(model))
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_an_associative_reduce_is_combined(tmp_path: Path, draw: random.Random, processes: int) -> None:
+    """What puts maps `x -> a x + b` behind one another shows who loses, doubles or turns two of a group around."""
+    prime = 1_000_003
+    numbers = [(draw.choice([7, draw.randrange(40)]), draw.randrange(prime), draw.randrange(prime)) for _ in range(40_000)]
+    (tmp_path / "in.txt").write_text("".join(f"{key} {a} {b}\n" for key, a, b in numbers))
+
+    def compose(left: Record, right: Record) -> Record:
+        a = left["a"] * right["a"] % prime
+        # Whatever becomes of the key, the record stays in its group.
+        return {"key": -1, "a": a, "b": (left["b"] * right["a"] + right["b"]) % prime}
+
+    def make(table: sm.Table) -> sm.Table:
+        fields = table.flat_map(sm.fields("line", " ", {"key": int, "a": int, "b": int}))
+        return fields.group_by("key").reduce(compose, pure=True).sort("key")
+
+    model: dict[int, Record] = {}
+    for key, a, b in numbers:
+        record = {"key": key, "a": a, "b": b}
+        model[key] = {**compose(model[key], record), "key": key} if key in model else record
+    found, report = made(tmp_path, make, processes=processes)
+    assert found == [f"{key}\t{one['a']}\t{one['b']}" for key, one in sorted(model.items())]
+    assert report.phases[0]["report"]["fingerprints"]["distributed"]["records"] < len(numbers) / 20
+    job = sm.Pipeline()
+    make(job.read_text(tmp_path / "in.txt")).write_text(tmp_path / "out")
+    assert "combine what is near by key" in job.explain(memory="128 MiB")
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_what_fails_while_it_is_combined_has_a_place(tmp_path: Path, processes: int) -> None:
+    lines = [f"{number % 5} {number}\n" for number in range(3000)]
+    (tmp_path / "in.txt").write_text("".join(lines))
+
+    def fails(left: Record, right: Record) -> Record:
+        return {**left, "number": left["number"] // (right["number"] - 1500)}
+
+    job = sm.Pipeline()
+    fields = job.read_text(tmp_path / "in.txt").flat_map(sm.fields("line", " ", {"key": int, "number": int}))
+    fields.group_by("key").reduce(fails).write_text(tmp_path / "out")
+    with pytest.raises(sm.FunctionError, match="by zero, in the group 0, in the 3000 records from there on") as raised:
+        job.run(memory="128 MiB", processes=processes)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert (raised.value.file, raised.value.offset) == (str(tmp_path / "in.txt"), 0)
 
 
 def test_groups_of_dead_processes_are_worked_through_again(tmp_path: Path) -> None:

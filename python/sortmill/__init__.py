@@ -7,7 +7,8 @@ from ._drawn import Drawing
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SpaceError, UsageError
 from ._express import Expr, col, if_else, list_length, lit
 from ._functions import Counter, counter
-from ._pipeline import ArrowResult, Groups, Pipeline, Table
+from ._groups import Groups
+from ._pipeline import ArrowResult, Pipeline, Table
 from ._report import Report
 from ._sort import sort
 from ._sortmill import __version__

@@ -64,6 +64,13 @@ def timeout_of(timeout: float | None) -> float | None:
     return seconds if seconds < _LONGEST_S else None
 
 
+def flag(name: str, value: Any) -> bool:
+    """What is said or not."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is True or False, not {value!r}")
+    return value
+
+
 def function_of(verb: str, function: Any) -> Any:
     """What can be called."""
     if not callable(function):

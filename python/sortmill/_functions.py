@@ -14,6 +14,8 @@ from ._errors import UsageError
 
 _here = threading.local()
 
+Record = dict[str, Any]
+
 
 class Counter:
     """A sum over all records of a run, by name."""
@@ -120,13 +122,17 @@ def without_index(source: Any) -> Any:
 
 
 class Reduced:
-    """A function of two records, as one of a group."""
+    """A function of two records, as one of a group, which stays of the group whatever the function makes of its key."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, by: list[str]) -> None:
         self.function = function
+        self.by = by
 
     def __call__(self, key: Any, records: Any) -> Any:
-        return (functools.reduce(self.function, records),)
+        made = functools.reduce(self.function, records)
+        if isinstance(made, dict):
+            made = {**made, **dict(zip(self.by, key if len(self.by) > 1 else (key,), strict=True))}
+        return (made,)
 
 
 _WHOLE = ("i64?", "u64?", "bool?")

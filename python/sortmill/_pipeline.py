@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import timedelta
 from typing import Any
 
 from . import _sortmill
@@ -20,6 +19,7 @@ from ._asked import (
     by_of,
     computed_of,
     files_of,
+    flag,
     function_of,
     how_of,
     is_sorted,
@@ -32,13 +32,12 @@ from ._asked import (
 )
 from ._errors import Error, UsageError
 from ._express import Expr, Operand
-from ._functions import Batches, Reduced, without_index
+from ._functions import Batches, Record, without_index
+from ._groups import Groups
 from ._look import batches, drawn
 from ._progress import Progress, shown
 from ._report import Report
 from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
-
-Record = dict[str, Any]
 
 Watch = bool | Callable[[Progress], object] | None
 
@@ -359,7 +358,7 @@ class Table:
         given = list(self.columns.items())
         made = given if columns is None else columns_of(columns)
         batches = Batches(function_of("map_batches", function), batch_format, made, given)
-        how = (whole("batch_size", batch_size, 1), pure, timeout_of(timeout))
+        how = (whole("batch_size", batch_size, 1), flag("pure", pure), timeout_of(timeout))
         return self._next(self._table.call("map_batches", batches, made, how))
 
     def map_command(
@@ -389,7 +388,7 @@ class Table:
     ) -> Table:
         if columns is None:
             raise UsageError("say which columns the function makes: columns={'word': str}")
-        how = (BATCH_SIZE, pure, timeout_of(timeout))
+        how = (BATCH_SIZE, flag("pure", pure), timeout_of(timeout))
         return self._next(self._table.call(kind, function_of(kind, function), columns_of(columns), how))
 
     def filter(
@@ -406,7 +405,7 @@ class Table:
         if isinstance(function, Matches):
             one = function
             return self._next(self._table.matches(one.column, one.pattern, one.invert))
-        how = (BATCH_SIZE, pure, timeout_of(timeout))
+        how = (BATCH_SIZE, flag("pure", pure), timeout_of(timeout))
         return self._next(self._table.call("filter", function_of("filter", function), None, how))
 
     def with_columns(self, **computed: Formula | Operand) -> Table:
@@ -722,72 +721,3 @@ class ArrowResult:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All records, from the first one."""
         return self._rows.__arrow_c_stream__(requested_schema)
-
-
-class Groups:
-    """The records of a table in groups."""
-
-    def __init__(self, table: Table, by: list[str], in_order: bool = False) -> None:
-        self._table = table
-        self._by = (by, in_order)
-
-    def agg(self, **aggregates: Aggregate) -> Table:
-        """A record for each group: its columns, then one for each aggregate under its name here."""
-        return self._table._next(self._table._table.aggregate(self._by, aggregates_of(aggregates)))
-
-    def reduce(
-        self, function: Callable[[Record, Record], Record], *, pure: bool = False, timeout: float | None = None
-    ) -> Table:
-        """A record for each group: what a function makes of its first two, of that and the third, and so on.
-
-        Records come in the order of the input, as dictionaries of all columns, and so do what the function answers. `pure`
-        and `timeout` are those of `apply`.
-        """
-        reduced = ("reduce", Reduced(function_of("reduce", function)))
-        return self._table._next(self._table._table.apply(self._by, [], reduced, None, (pure, timeout_of(timeout))))
-
-    def apply(
-        self,
-        function: Callable[[Any, Iterator[Record]], Iterable[Any] | None],
-        *,
-        columns: Mapping[str, ColumnType],
-        sort: str | Sequence[str] = (),
-        descending: bool | Sequence[bool] = False,
-        nulls_last: bool | Sequence[bool] = False,
-        pure: bool = False,
-        timeout: float | None = None,
-    ) -> Table:
-        """What a function makes of each group: of its key and an iterator of its records, as dictionaries.
-
-        The key is the value of the column that groups are made by, or a tuple of several. Records come in the order of the
-        columns `sort`, equal ones in that of the input; the engine sorts them. Only those that were asked for last are in
-        memory, so a group may be of any size. The function answers any number of records of `columns`, or of values if
-        that is one column; a generator may begin before it has seen all.
-
-        A worker process that dies takes the groups along that it was given last; of a function that is declared `pure` they
-        are given to another one, from the first record of the one that was open, unless more than 1 MiB of that came in
-        batches before. `timeout` is for what is handed over at once, about 256 KiB of records.
-        """
-        applied = ("apply", function_of("apply", function))
-        order, made = order_of(sort, descending, nulls_last), columns_of(columns)
-        return self._table._next(self._table._table.apply(self._by, order, applied, made, (pure, timeout_of(timeout))))
-
-    def pack(self, column: str, *, name: str) -> Table:
-        """A record for each group: its columns, and as `name` (bytes) all values of `column`, a `"u64"`, as a list in rising order.
-
-        A list takes about as many bytes as the differences between its numbers have, and 16 MiB at most. `Table.unpack` makes
-        records of it again, `list_length` counts it.
-        """
-        return self._table._next(self._table._table.pack(self._by, column, name))
-
-    def sessions(self, time: str, gap: int | timedelta, *, name: str = "session") -> Table:
-        """All records, group by group in the order of the integers or times in `time`, with the number of their session, from 0.
-
-        A session of a group ends where the next record comes more than `gap` later: of times a `timedelta`, or microseconds.
-        """
-        if isinstance(gap, timedelta):
-            if not self._table.columns.get(time, "timestamp").startswith("timestamp"):
-                raise UsageError(f"{time} is of type {self._table.columns[time]}, and a timedelta is between times")
-            gap //= timedelta(microseconds=1)
-        gap = whole("gap", gap)
-        return self._table._next(self._table._table.sessions(self._by, time, gap, name))

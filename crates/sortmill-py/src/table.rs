@@ -369,7 +369,7 @@ impl Table {
     }
 
     /// What a function makes of each group, whose records come in the order of `order`; the same columns if none are said. It
-    /// is a `reduce` or an `apply`; whether it is pure, and for how many seconds it may work on a batch.
+    /// is a `reduce` or an `apply`; whether it is pure, for how many seconds it may work on a batch, and whether it is associative.
     fn apply(
         &self,
         py: Python<'_>,
@@ -377,9 +377,9 @@ impl Table {
         order: Vec<Ordered>,
         what: (String, Py<PyAny>),
         made: Option<Vec<(String, String)>>,
-        how: (bool, Option<f64>),
+        how: (bool, Option<f64>, bool),
     ) -> PyResult<Self> {
-        let ((kind, function), (pure, timeout_s)) = (what, how);
+        let ((kind, function), (pure, timeout_s, is_associative)) = (what, how);
         let kind = Kind::of(&kind).filter(|kind| kind.is_of_groups());
         let kind = kind.ok_or_else(|| PyValueError::new_err("it is no verb of groups"))?;
         let of = self.table.columns().to_vec();
@@ -392,7 +392,11 @@ impl Table {
         let (called, number) = (Arc::clone(&definition), self.functions.len());
         let verb = move |table: &pipeline::Table, running: &Arc<Running>| {
             let function = groups(&called, number, running);
-            groups_of(table, &by)?.stream_by(&orders(&order), made.clone(), function)
+            let mut of = groups_of(table, &by)?;
+            if is_associative {
+                of = of.combined(Arc::clone(&function))?;
+            }
+            of.stream_by(&orders(&order), made.clone(), function)
         };
         let mut table = self.next_in(py, verb)?.grouped();
         table.functions.push(definition);

@@ -177,6 +177,9 @@ pub struct Plan {
     /// Bytes of a record on average, as far as that can be foreseen.
     #[serde(default)]
     pub record_bytes_mean: u64,
+    /// Bytes of what is sorted, as far as can be foreseen: of the input, or of what a map function makes of it.
+    #[serde(default)]
+    pub mapped_bytes: Option<u64>,
     /// Bytes of temporary data, as far as can be foreseen.
     pub temp_bytes: Option<u64>,
     /// Bytes read and written in all, as far as can be foreseen.
@@ -379,6 +382,7 @@ impl Plan {
             },
             sample_bytes,
             record_bytes_mean: sorting.record_bytes as u64,
+            mapped_bytes: None,
             temp_bytes: Some(0).filter(|_| !job.reaches(Stage::Spill) || job.passes_on),
             moved_bytes: None,
             resident_bytes: None,

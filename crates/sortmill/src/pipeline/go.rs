@@ -25,6 +25,7 @@ use super::fused::Fused;
 use super::gather::{Batches, HELD_BYTES};
 use super::held::temp_base;
 use super::line_rows::LineRows;
+use super::needed::{Needed, needed};
 use super::observe::Observed;
 use super::read::{Bound, Reader};
 use super::shuffle::{Drain, Feed, Shuffle, halves};
@@ -38,7 +39,7 @@ use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, MapFn, Output, ReduceFn};
 use crate::order::Format;
 use crate::queue::Stop;
-use crate::report::{Report, plan_lines};
+use crate::report::Report;
 use crate::run;
 use crate::stage::read::Source;
 use crate::temp::{BETWEEN, Temp};
@@ -113,8 +114,8 @@ impl PipelineReport {
 
 /// A phase that is to be run.
 #[derive(Clone)]
-struct Phase {
-    name: String,
+pub(super) struct Phase {
+    pub name: String,
     /// What is done to the records of the text, of the first phase.
     before: Vec<Step>,
     shuffle: Arc<Shuffle>,
@@ -122,40 +123,10 @@ struct Phase {
     /// Nothing is brought together: records are written as they are mapped.
     passes_on: bool,
     /// What is done, for people.
-    words: Vec<String>,
+    pub words: Vec<String>,
 }
 
 impl Pipeline {
-    /// What would be done: phases and their verbs, and the plan of the first one; those of the others follow from what
-    /// comes out of it.
-    ///
-    /// # Errors
-    /// As [`Pipeline::run`], as far as that shows before.
-    pub fn explain(&self, settings: &Settings, os: &dyn Os) -> Result<String> {
-        let phases = self.phases();
-        let mut told = String::new();
-        for (number, phase) in phases.iter().enumerate() {
-            let from = match number {
-                0 => self.table.inputs.words(),
-                _ => "what the phase before made".to_owned(),
-            };
-            let to = match number + 1 == phases.len() {
-                true => self.to.words(),
-                false => "pairs to a temporary folder".to_owned(),
-            };
-            told += &format!("phase {}\n  reads {from}\n", phase.name);
-            for word in &phase.words {
-                told += &format!("  {word}\n");
-            }
-            told += &format!("  writes {to}\n");
-        }
-        let job = self.job(&phases, 0, settings, os, &Means::default())?;
-        let (job, sources) = self.open(job, &phases[0], os, &Stop::new())?;
-        let plan = run::prepare_opened(&job, sources, os)?.plan;
-        told += &format!("plan of the first phase\n{}", plan_lines(&plan));
-        Ok(told)
-    }
-
     /// Does it. The output has its name when this returns.
     ///
     /// # Errors
@@ -215,10 +186,11 @@ impl Pipeline {
         self.job(&self.phases(), 0, settings, os, &Means::default())
     }
 
-    fn phases(&self) -> Vec<Phase> {
+    pub(super) fn phases(&self) -> Vec<Phase> {
         let mut phases: Vec<Phase> = Vec::new();
         let (mut before, mut words) = (Vec::new(), Vec::new());
-        for Node { name, kind } in &self.table.nodes {
+        for Needed { node, left_out } in needed(&self.table.nodes) {
+            let Node { name, kind } = node;
             match (kind, phases.last_mut()) {
                 (NodeKind::Step(step), None) => {
                     before.push(step.begun());
@@ -230,7 +202,8 @@ impl Pipeline {
                 }
                 (NodeKind::Shuffle(shuffle), _) => {
                     let mut words = std::mem::take(&mut words);
-                    words.extend(brought(name, shuffle));
+                    let left_out = left_out.iter().map(|name| format!("leaves out: {name}"));
+                    words.extend(left_out.chain(brought(name, shuffle)));
                     if self.shuffles_lines().is_some() {
                         words.push("lines go as they are, in no pairs".to_owned());
                     }
@@ -275,7 +248,7 @@ impl Pipeline {
     }
 
     /// The job that phase `at` is.
-    fn job(
+    pub(super) fn job(
         &self,
         phases: &[Phase],
         at: usize,
@@ -372,7 +345,7 @@ impl Pipeline {
 
 impl Pipeline {
     /// The first job with its inputs opened and what it maps them with, which needs to know their columns.
-    fn open(
+    pub(super) fn open(
         &self,
         job: Job,
         phase: &Phase,
@@ -465,7 +438,7 @@ impl Table {
 
 /// What the jobs of one run share.
 #[derive(Default)]
-struct Means {
+pub(super) struct Means {
     number: u64,
     /// The folder for what lies between phases.
     between: Option<PathBuf>,

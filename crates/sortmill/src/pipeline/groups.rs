@@ -9,6 +9,7 @@ use sortmill_io::sync::Arc;
 use super::column::{Column, Type, Value};
 use super::key::OrderColumn;
 use super::order::Order;
+use super::reduce::streamed;
 use super::shuffle::Shuffle;
 use super::verbs::Sink;
 use super::{By, Groups, Table, find, wrong};
@@ -50,15 +51,7 @@ impl Groups {
         made: Vec<Column>,
         make: MakeGroupFn,
     ) -> Result<Table> {
-        let make: MakeStreamFn = Arc::new(move || {
-            let mut function = make();
-            Box::new(move |event, out| match event {
-                Event::Record(record) => function(Some(record), out),
-                Event::GroupEnd => function(None, out),
-                Event::End => Ok(()),
-            })
-        });
-        self.stream(order, made, make)
+        self.stream(order, made, streamed(make))
     }
 
     /// What `make`'s function makes of all groups of a partition, which it may do when it will: no later than their end.

@@ -27,6 +27,7 @@ mod command;
 mod compute;
 mod draw;
 mod exact;
+mod explain;
 mod express;
 mod fused;
 mod gather;
@@ -39,6 +40,7 @@ mod letters;
 mod line_rows;
 mod lists;
 mod mix;
+mod needed;
 mod observe;
 mod order;
 mod paste;
@@ -47,6 +49,7 @@ mod patterns;
 mod quantile;
 mod read;
 mod reckon;
+mod reduce;
 mod rows;
 mod runner;
 mod several;
@@ -491,34 +494,6 @@ impl Groups {
             nulls_last: true,
         });
         made.sort_by(&order.collect::<Vec<_>>())
-    }
-
-    /// A record for each group: its first one, to which `function` has added all others one after the other, in the order
-    /// of the input. The values that it changes must stay of their columns' types.
-    ///
-    /// # Errors
-    /// As [`Groups::agg`].
-    pub fn reduce(
-        &self,
-        function: impl Fn(&mut [Owned], &[Value<'_>]) -> Result<()> + Send + Sync + 'static,
-    ) -> Result<Table> {
-        let function = Arc::new(function);
-        let make: MakeGroupFn = Arc::new(move || {
-            let function = Arc::clone(&function);
-            let mut sum: Vec<Owned> = Vec::new();
-            Box::new(move |record, out| match record {
-                Some(record) if sum.is_empty() => {
-                    sum.extend(record.iter().map(|&value| Owned::new(value)));
-                    Ok(())
-                }
-                Some(record) => function(&mut sum, record),
-                None => {
-                    let sum = std::mem::take(&mut sum);
-                    out(&sum.iter().map(Owned::value).collect::<Vec<_>>())
-                }
-            })
-        });
-        self.apply_sorted(&[], self.table.columns.clone(), make)
     }
 
     fn columns(&self) -> Vec<Column> {

@@ -235,7 +235,23 @@ impl Shuffle {
         pairs(whole, value);
     }
 
-    /// Whether as many records come out as went in.
+    /// Whether the order that records come in makes no difference to it.
+    pub fn is_blind(&self) -> bool {
+        match &self.how {
+            How::Group(aggregates) => !aggregates.iter().any(Computed::follows_input),
+            How::Top(_) => true,
+            How::Keep | How::Sort | How::Apply(..) | How::Random(_) => false,
+        }
+    }
+
+    /// Whether it sorts by all columns that `before` sorts by, of the same table.
+    pub fn orders_all_of(&self, before: &Self) -> bool {
+        let has = |part: &KeyColumn| self.key.iter().any(|own| own.at == part.at);
+        let are_sorts = matches!((&self.how, &before.how), (How::Sort, How::Sort));
+        are_sorts && before.key.iter().all(has)
+    }
+
+    /// Whether the same records come out as went in, in whatever order.
     pub fn keeps_count(&self) -> bool {
         matches!(self.how, How::Keep | How::Sort | How::Random(_))
     }

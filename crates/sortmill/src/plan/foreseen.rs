@@ -44,6 +44,8 @@ impl Plan {
         if !job.yields.keeps_records() || job.is_unique() {
             self.doubts.push(Doubt::Fewer);
         }
+        let guessed = inputs.bytes().or(inputs.packed.guessed_bytes);
+        self.mapped_bytes = guessed.map(|bytes| inputs.mapped(bytes));
         let Some(input_bytes) = inputs.bytes() else {
             self.doubts.push(Doubt::Stream);
             return;

@@ -178,6 +178,7 @@ pub fn within(
         sample_count: 0,
         sample_bytes: 0,
         record_bytes_mean: 0,
+        mapped_bytes: inputs.bytes(),
         temp_bytes,
         moved_bytes: both_ways(inputs.bytes())
             .zip(both_ways(temp_bytes))

@@ -27,6 +27,8 @@ mod pipeline_groups;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_inputs;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_needed;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_nulls;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_outputs;
@@ -34,6 +36,8 @@ mod pipeline_outputs;
 mod pipeline_pass;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_rank;
+#[cfg(not(feature = "shuttle"))]
+mod pipeline_reduce;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_times;
 #[cfg(not(feature = "shuttle"))]
