@@ -108,9 +108,10 @@ check: ## formatting, lints, house rules
 	python3 bench/programs.py --check
 	python3 bench/functions.py --check
 
-bench: target/jobs.profdata ## time every case against its peers and the disk's floor (45 GB of disk, hours; goes on where it was cut off)
+bench: target/jobs.profdata ## time every case against its peers and the disk's floor, and programs on pipelines (45 GB of disk, hours; goes on where it was cut off)
 	bench/run.sh --resume
 	bench/run.sh --readme
+	$(MAKE) bench-programs bench-functions
 
 profile: build ## what each stage costs: a job of 1 GB ended after each in turn (4 GB of disk, a few minutes)
 	bench/run.sh --cases steps --records 10000000 --rounds 3
@@ -126,7 +127,7 @@ bench-pipelines: build ## time a day's pipelines with GNU's programs and with th
 bench-programs: target/jobs.profdata build .venv/built ## time programs on pipelines with four others and this one (40 GB of disk, two hours)
 	$(TRAINED) $(CARGO) build --release -p sortmill --example pagerank
 	$(TRAINED) $(DEVELOP) --release
-	python3 bench/programs.py
+	python3 bench/programs.py --resume
 	python3 bench/programs.py --write
 
 bench-functions: target/jobs.profdata .venv/built ## how fast batches pass through Python functions, and what processes that die cost (some minutes, 2 GB of disk)

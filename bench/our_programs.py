@@ -1,13 +1,16 @@
 """The programs that are timed, in Python: our_programs.py NAME --memory BYTES --threads N --temp DIR -o OUT IN
 
-What a user would write, with verbs that run in Rust. The report goes to OUT.report, as JSON.
+What a user would write, with verbs that run in Rust; the inverted index is that of examples/, whose functions are Python's. The
+report goes to OUT.report, as JSON.
 """
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import sortmill as sm
+from peers.asked import GREP
 
 EDGE = {"source": str, "key": str}
 CLICK = {"time": int, "user": str, "page": str}
@@ -41,7 +44,20 @@ def distinct(lines):
     return keys(lines).distinct()
 
 
-PROGRAMS = {"word-count": word_count, "5-grams": five_grams, "sessions": sessions, "shuffle": shuffle,
+def grep(lines):
+    return lines.filter(sm.matches("line", GREP)).select("line_number", "line")
+
+
+def inverted_index(lines):
+    sys.path.append(str(Path(__file__).parent.parent / "examples"))
+    from inverted_index import entry, postings
+
+    words = lines.flat_map(postings, columns={"word": str, "document": str}).distinct()
+    made = {"word": str, "documents": str}
+    return words.group_by("word").apply(entry, sort="document", columns=made).sort("word")
+
+
+PROGRAMS = {"grep": grep, "inverted-index": inverted_index, "word-count": word_count, "5-grams": five_grams, "sessions": sessions, "shuffle": shuffle,
             "group-counts": group_counts, "distinct": distinct}
 
 
@@ -55,7 +71,8 @@ def main():
     flags.add_argument("input")
     asked = flags.parse_args()
     job = sm.Pipeline()
-    table = PROGRAMS[asked.program](job.read_text(asked.input))
+    numbered = {"line_number": "line_number"} if asked.program == "grep" else {}
+    table = PROGRAMS[asked.program](job.read_text(asked.input, **numbered))
     table.write_text(asked.output) if asked.program == "shuffle" else table.write_csv(asked.output)
     report = job.run(memory=asked.memory, temp=asked.temp, threads=asked.threads)
     Path(asked.output + ".report").write_text(json.dumps(report.phases))

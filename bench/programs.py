@@ -43,6 +43,8 @@ GEN = f"'{SORTMILL}' gen"
 # How an input of {bytes} bytes is made as {path}.
 DATA = {
     "text": GEN + " text --bytes {bytes} '{path}'",
+    # Lines are documents, each with its name.
+    "documents": GEN + " text --bytes {bytes} - | LC_ALL=C awk -v OFS='\\t' '{{ print \"d\" NR, $0 }}' > '{path}'",
     "clicks": GEN + " clicks --bytes {bytes} '{path}'",
     "records": GEN + " records --ascii {records} '{path}'",
     "edges": GEN + " graph --bytes {bytes} '{path}'",
@@ -67,6 +69,8 @@ class Case:
 
 CASES = [
     Case("word count", "text", "word-count", 2 * 10**9, 2 * GIB, ("duckdb", "polars", "chdb", "pyspark"), is_ordered=True),
+    Case("grep", "text", "grep", 2 * 10**9, 2 * GIB, ("duckdb", "polars"), is_ordered=True),
+    Case("inverted index", "documents", "inverted-index", 10**8, GIB // 2, ("duckdb",), is_ordered=True),
     Case("5-grams", "text", "5-grams", 10**9, GIB // 2),
     Case("sessions", "clicks", "sessions", 10**10, 2 * GIB),
     Case("shuffle", "records", "shuffle", 10**10, 2 * GIB, ("duckdb",)),

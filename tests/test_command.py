@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,90 @@ def test_a_program_that_fails(tmp_path: Path) -> None:
         sm.Pipeline().read_text(tmp_path / "in").map_command([])
     with pytest.raises(sm.UsageError, match="no column other"):
         sm.Pipeline().read_text(tmp_path / "in").map_command(["cat"], column="other")
+
+
+ECHO = """
+import sys
+import pyarrow as pa
+
+reader = pa.ipc.open_stream(sys.stdin.buffer)
+table = reader.read_all()
+"""
+
+
+def program(tmp_path: Path, body: str) -> list[str]:
+    """A program that has read a table from its standard input."""
+    path = tmp_path / f"program{len(list(tmp_path.iterdir()))}.py"
+    path.write_text(ECHO + body)
+    return [sys.executable, str(path)]
+
+
+def test_a_program_over_batches_of_arrow(tmp_path: Path) -> None:
+    """Values of every type that may be missing; several batches come of one, in another order of columns and of other widths."""
+    rows: list[dict[str, Any]] = [
+        {
+            "text": None if number % 7 == 0 else f"ä{number}",
+            "raw": bytes([number % 256]),
+            "whole": None if number % 5 == 0 else number - 500,
+            "real": number / 4,
+            "flag": number % 3 == 0,
+            "at": datetime(2026, 11, 26, tzinfo=timezone.utc) + timedelta(seconds=number),
+        }
+        for number in range(3000)
+    ]
+    columns: dict[str, Any] = {"text": str | None, "raw": bytes, "whole": int | None, "real": float, "flag": bool, "at": datetime}
+    twice = program(
+        tmp_path,
+        """
+reversed = table.select(table.column_names[::-1])
+narrow = reversed.set_column(reversed.schema.get_field_index("whole"), "whole", reversed["whole"].cast(pa.int16()))
+with pa.ipc.new_stream(sys.stdout.buffer, narrow.schema) as writer:
+    writer.write_table(narrow)
+    writer.write_table(narrow.slice(0, 1))
+""",
+    )
+    job = sm.Pipeline()
+    table = job.from_iter(rows, columns).map_command(twice, columns=columns, batch_format="arrow", batch_size=1000, timeout=60)
+    assert table.columns == {"text": "string?", "raw": "binary", "whole": "i64?", "real": "f64", "flag": "bool", "at": "timestamp"}
+    wanted = [row for start in range(0, 3000, 1000) for row in [*rows[start : start + 1000], rows[start]]]
+    assert table.collect(memory="128 MiB", threads=1) == wanted
+
+
+def test_a_program_over_batches_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("".join(f"{number:03}\n" for number in range(200)))
+
+    def failed(words: list[str], columns: dict[str, Any]) -> sm.Error:
+        lines = sm.Pipeline().read_text(tmp_path / "in")
+        made = lines.map_command(words, columns=columns, batch_format="arrow", batch_size=100, timeout=60)
+        with pytest.raises(sm.FunctionError) as raised:
+            made.collect(memory="128 MiB")
+        return raised.value
+
+    writes = "pa.ipc.new_stream(sys.stdout.buffer, table.schema).write_table(table)"
+    error = failed(program(tmp_path, writes + "\nsys.exit(3 * (table['line'][0].as_py() == '100'))"), {"line": str})
+    assert (error.file, error.offset) == (str(tmp_path / "in"), 4 * 100)
+    assert "exit code 3" in error.cause
+    assert "there is no column word" in failed(program(tmp_path, writes), {"line": str, "word": str}).cause
+    assert "there is a column line too many" in failed(program(tmp_path, writes), {"word": str}).cause
+    assert "is of type Utf8, which is no i64" in failed(program(tmp_path, writes), {"line": int}).cause
+    assert "it wrote nothing" in failed(["true"], {"line": str}).cause
+    assert "no stream of Arrow's" in failed(["echo", "some text"], {"line": str}).cause
+    nulls = "made = pa.table({'line': pa.nulls(3, pa.string())})\npa.ipc.new_stream(sys.stdout.buffer, made.schema).write_table(made)"
+    assert "column line has a null" in failed(program(tmp_path, nulls), {"line": str}).cause
+    lines = sm.Pipeline().read_text(tmp_path / "in")
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"batch_format": "csv"}, "it is 'lines' or 'arrow'"),
+        ({"batch_format": "arrow"}, "say which columns the program makes"),
+        ({"batch_format": "arrow", "columns": {"a": str}, "column": "line"}, "are of lines"),
+        ({"columns": {"a": str}}, "batch_format='arrow'"),
+    ]
+    for asked, cause in refused:
+        with pytest.raises(sm.UsageError, match=cause):
+            lines.map_command(["cat"], **asked)
+    (tmp_path / "in").write_bytes(b"good\nb\xffd\n")
+    with pytest.raises(sm.InputError, match="not UTF-8") as raised:
+        lines.map_command(["cat"], columns={"line": str}, batch_format="arrow").collect(memory="128 MiB")
+    assert raised.value.offset == 5
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])

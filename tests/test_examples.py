@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import networkx  # type: ignore[import-untyped]
+import numpy as np
 import pytest
 from networkx.algorithms.link_analysis.pagerank_alg import _pagerank_python  # type: ignore[import-untyped]
 
@@ -113,6 +114,29 @@ def test_pagerank(tmp_path: Path, kind: str) -> None:
     assert all(abs(found[vertex] - rank) < 1e-8 for vertex, rank in wanted.items())
     assert sum(found.values()) == pytest.approx(1, abs=1e-9)
     assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_pagerank_of_a_dense_graph(tmp_path: Path) -> None:
+    """In-degrees by a power law from 100 to 10,000, which is a million edges; against numpy."""
+    degrees: list[str | int] = ["--degree-min", 100, "--degree", 250, "--degree-max", 10_000]
+    generate("graph", 11_000, "--kind", "power-law", *degrees, tmp_path / "edges.txt")
+    edges = np.array((tmp_path / "edges.txt").read_text().split(), dtype=np.int64).reshape(-1, 2)
+    source, target = edges[:, 0], edges[:, 1]
+    came = np.bincount(target, minlength=11_000)
+    assert came.min() == 100 and came.max() > 9000
+    went = np.bincount(source, minlength=11_000)
+    ranks = np.full(11_000, 1 / 11_000)
+    for _ in range(100):
+        shares = np.where(went > 0, ranks / np.maximum(went, 1), 0)
+        lost = ranks[went == 0].sum()
+        ranks = (0.15 + 0.85 * lost) / 11_000 + 0.85 * np.bincount(target, shares[source], minlength=11_000)
+    (tmp_path / "tables").mkdir()
+    run("pagerank.py", tmp_path / "edges.txt", tmp_path / "out.txt", tmp_path / "tables")
+    lines = [line.split("\t") for line in (tmp_path / "out.txt").read_text().splitlines()]
+    found = np.zeros(11_000)
+    found[[int(vertex) for vertex, _ in lines]] = [float(rank) for _, rank in lines]
+    assert len(lines) == 11_000
+    assert abs(found - ranks).max() < 1e-10
 
 
 def test_pagerank_ends_after_so_many_rounds(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 import argparse
 
+# What grep looks for: a line of seven hundred has it.
+GREP = "z[a-z]*q"
+
 
 def parse_flags(words, settings):
     flags = argparse.ArgumentParser(description=words)

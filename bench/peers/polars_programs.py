@@ -7,9 +7,9 @@ Limits and reader as in polars_sort.py; words as in duckdb_programs.py.
 
 import os
 
-from asked import parse_flags
+from asked import GREP, parse_flags
 
-SETTINGS = {"word-count": None, "group-counts": None, "distinct": None}
+SETTINGS = {"word-count": None, "grep": None, "group-counts": None, "distinct": None}
 
 
 def main():
@@ -29,6 +29,9 @@ def main():
         words = lines.select(word=polars.col("line").str.to_lowercase().str.split(" ")).explode("word")
         counts = words.filter(polars.col("word") != "").group_by("word").len("n")
         made = counts.sort(["n", "word"], descending=[True, False]).head(1000)
+    elif asked.setting == "grep":
+        numbered = lines.with_row_index("line_number", offset=1)
+        made = numbered.filter(polars.col("line").str.contains(GREP))
     elif asked.setting == "group-counts":
         made = lines.select(key).group_by("key").len("n")
     else:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from . import _sortmill
 from ._errors import UsageError
 from ._express import Expr, Operand, expr
-from ._verbs import Aggregate, ColumnType, Formula
+from ._verbs import Aggregate, ColumnType, Formula, columns_of
 
 Path = str | os.PathLike[str]
 Mode = Literal["error", "overwrite"]
@@ -89,6 +89,23 @@ def words_of(command: Any) -> list[str]:
     if wrong:
         raise UsageError(f"map_command takes a list of words, and {wrong[0]!r} is none")
     return [os.fspath(word) for word in words]
+
+
+def spoken_of(
+    batch_format: str, column: str | None, name: str | None, columns: Mapping[str, ColumnType] | None
+) -> tuple[str, str] | list[tuple[str, str]]:
+    """What a program reads and writes: the columns of lines, or those that it makes in Arrow's streams."""
+    if batch_format not in ("lines", "arrow"):
+        raise UsageError(f"batch_format={batch_format!r}: it is 'lines' or 'arrow'")
+    if batch_format == "lines":
+        if columns is not None:
+            raise UsageError("columns are what a program makes of batches: batch_format='arrow'; of lines it makes the column name=")
+        return ("line" if column is None else column, "line" if name is None else name)
+    if column is not None or name is not None:
+        raise UsageError("column= and name= are of lines: with batch_format='arrow' a program gets all columns")
+    if columns is None:
+        raise UsageError("say which columns the program makes: columns={'word': str}")
+    return columns_of(columns)
 
 
 def paths_of(paths: Path | Sequence[Path] | None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Literal
 
 from . import _sortmill
 from ._asked import (
@@ -25,6 +25,7 @@ from ._asked import (
     is_sorted,
     names_of,
     order_of,
+    spoken_of,
     timeout_of,
     typed,
     whole,
@@ -365,18 +366,23 @@ class Table:
         self,
         command: Sequence[Path],
         *,
-        column: str = "line",
-        name: str = "line",
+        column: str | None = None,
+        name: str | None = None,
+        columns: Mapping[str, ColumnType] | None = None,
+        batch_format: Literal["lines", "arrow"] = "lines",
         batch_size: int = BATCH_SIZE,
         timeout: float | None = None,
     ) -> Table:
-        """The lines that a program makes of those of a column, as the column `name`.
+        """What a program makes of the lines of a column, as lines of another one; or of batches of all columns.
 
-        It is started for each batch of at most `batch_size` lines, about 1 MiB, reads them on its standard input and writes
-        any number of lines; it must end with exit code 0, within `timeout` seconds if that is said.
+        It is started for each batch of at most `batch_size` records, about 1 MiB, and must end with exit code 0, within
+        `timeout` seconds if that is said. It reads the lines of `column` on its standard input and writes any number of lines,
+        the column `name`; both are `"line"` if nothing is said. With `batch_format="arrow"` it reads a stream of Arrow's (IPC
+        streaming format) of a batch with all columns, and writes one with any number of batches of `columns`.
         """
         size = whole("batch_size", batch_size, 1)
-        return self._next(self._table.command(words_of(command), column, name, size, timeout_of(timeout)))
+        made = spoken_of(batch_format, column, name, columns)
+        return self._next(self._table.command(words_of(command), made, size, timeout_of(timeout)))
 
     def _called(
         self,

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sortmill::error::{Error, ErrorKind};
-use sortmill::pipeline::arrow::{batch_of, schema};
+use sortmill::pipeline::arrow::{batch_of, gathered, schema};
 use sortmill::pipeline::{
     BatchFn, Column, Gathered, Owned, Refused, RowSink, Type, Value, hand_over,
 };
@@ -284,8 +284,8 @@ impl Definition {
 
     /// The records of the Arrow data that a function answered.
     fn taken(&self, answer: &Bound<'_, PyAny>) -> Result<Gathered, Failure> {
-        let gathered = |batch: &RecordBatch| arrow::gathered(&self.made, batch);
-        let mut batches = self.each_batch(answer, gathered)?;
+        let of = |batch: &RecordBatch| gathered(&self.made, batch);
+        let mut batches = self.each_batch(answer, of)?;
         if batches.len() == 1 {
             return Ok(batches.remove(0));
         }

@@ -25,10 +25,12 @@ use arrow_buffer::{
 };
 use arrow_schema::{DataType, Schema, TimeUnit};
 use sortmill::io::shared::Mapped;
-use sortmill::pipeline::arrow::{text_of, times_of};
+use sortmill::pipeline::arrow::{
+    COLUMN_BYTES_MAX, column_of, present_of, text_of, times_of, values_of,
+};
 use sortmill::pipeline::{Column, Gather, Laid, LaidColumn, Laying, Present, Type, most_within};
 
-use crate::arrow::{COLUMN_BYTES_MAX, buffer_of, column_of, present_of, values_of};
+use crate::arrow::buffer_of;
 
 /// The records that lie in `mapped` as `laid` says; or the number of one that has text that is none, and what is wrong.
 ///

@@ -16,12 +16,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::sync::{Mutex, lock};
-use sortmill::pipeline::arrow::{batch_of, schema};
+use sortmill::pipeline::arrow::{batch_of, gathered, schema};
 use sortmill::pipeline::{
     self, BATCH_BYTES, Column, Gathered, HandRows, MakeHandRows, Sink, Type, read_row, rows_heading,
 };
 
-use crate::arrow::{columns_of, gathered, stream, stream_capsule};
+use crate::arrow::{columns_of, stream, stream_capsule};
 use crate::batched::kinds_of;
 use crate::errors::{misused, raised};
 use crate::table::Table;

@@ -208,6 +208,16 @@ impl Table {
     }
 }
 
+/// What a program reads and writes: lines of a column, as lines of one that is made; or all columns in Arrow's streams, and those
+/// that are made.
+#[derive(FromPyObject)]
+enum Spoken {
+    #[pyo3(transparent)]
+    Lines((String, String)),
+    #[pyo3(transparent)]
+    Arrow(Vec<(String, String)>),
+}
+
 fn groups_of(table: &pipeline::Table, (by, is_sorted): &By) -> Result<Groups> {
     let groups = table.group_by(&strs(by))?;
     Ok(if *is_sorted { groups.sorted() } else { groups })
@@ -313,11 +323,14 @@ impl Table {
         &self,
         py: Python<'_>,
         words: Vec<std::ffi::OsString>,
-        column: String,
-        made: String,
+        made: Spoken,
         batch_size: usize,
         timeout_s: Option<f64>,
     ) -> PyResult<Self> {
+        let columns = match &made {
+            Spoken::Arrow(made) => columns(made.clone())?,
+            Spoken::Lines(..) => Vec::new(),
+        };
         self.next_in(py, move |table, running| {
             let running = Arc::clone(running);
             let command = Command {
@@ -325,7 +338,12 @@ impl Table {
                 timeout: timeout_s.map(Duration::from_secs_f64),
                 is_stopped: Arc::new(move || running.is_stopped()),
             };
-            table.map_command(&column, command, &made, batch_size)
+            match &made {
+                Spoken::Lines((column, name)) => {
+                    table.map_command(column, command, name, batch_size)
+                }
+                Spoken::Arrow(_) => table.map_command_arrow(command, columns.clone(), batch_size),
+            }
         })
     }
 

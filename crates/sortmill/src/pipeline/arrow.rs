@@ -17,6 +17,11 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
+mod command;
+mod taken;
+
+pub use taken::{COLUMN_BYTES_MAX, column_of, gathered, present_of, values_of};
+
 use super::column::{Column, Type};
 use super::gather::{Gather, Gathered, Present};
 use super::rows;

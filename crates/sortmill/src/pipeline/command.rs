@@ -1,4 +1,5 @@
-//! Any program as a function of lines: it is started for each batch, reads its lines and writes others.
+//! Any program as a function of lines: it is started for each batch, reads its lines and writes others. Columns go to one as
+//! Arrow's streams (`arrow/command.rs`).
 //!
 //! That is how GNU parallel's `--pipe` does it. A program that ran on would have to be asked which line it made of which,
 //! and nobody could tell; this way lines keep the order of the input, and an error has a place.
@@ -29,6 +30,50 @@ pub struct Command {
     pub is_stopped: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
+impl Command {
+    /// What it is called in a plan.
+    pub(super) fn name(&self) -> Result<String> {
+        match self.words.first() {
+            Some(program) => Ok(format!("command {}", program.display())),
+            None => Err(wrong("there is no program".to_owned())),
+        }
+    }
+
+    /// What it writes of what it is `given`, if all goes well.
+    pub(super) fn filter(&self, given: &[u8]) -> std::result::Result<Vec<u8>, Refused> {
+        let Command {
+            words,
+            timeout,
+            is_stopped,
+        } = self;
+        let name = words[0].display();
+        let done = filter(words, given, MADE_BYTES_MAX, *timeout, &|| is_stopped());
+        let done = done.map_err(|ended| {
+            let error = match ended {
+                Ended::Late => failed(format!("{name} took longer than its timeout")),
+                Ended::Long => failed(format!("{name} made more than 64 MiB of one batch")),
+                Ended::Stopped => Error::interrupted(),
+                Ended::Io(error) => failed(format!("{name}: {error}")),
+            };
+            (0, Box::new(error))
+        })?;
+        let how = match done.ending {
+            Ending::Exited(0) => return Ok(done.made),
+            Ending::Exited(code) => format!("ended with exit code {code}"),
+            Ending::Signal(signal) => format!("was killed by signal {signal}"),
+            Ending::Killed => "was killed".to_owned(),
+        };
+        let said = String::from_utf8_lossy(&done.said);
+        let mut last: Vec<&str> = said.lines().rev().take(5).collect();
+        last.reverse();
+        let said = match last.is_empty() {
+            true => String::new(),
+            false => format!("; it said last: {}", last.join(" | ")),
+        };
+        Err((0, Box::new(failed(format!("{name} {how}{said}")))))
+    }
+}
+
 impl Table {
     /// The lines that a program makes of those of the text `column`, as the column `made`. It is started for each batch of
     /// at most `size` of them, must end with exit code 0, and may write at most 64 MiB.
@@ -48,10 +93,7 @@ impl Table {
         {
             return Err(wrong(format!("{column} is of type {}", kind.name())));
         }
-        let Some(program) = command.words.first() else {
-            return Err(wrong("there is no program".to_owned()));
-        };
-        let name = format!("command {}", program.display());
+        let name = command.name()?;
         let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
             Box::new(Lines {
                 command: command.clone(),
@@ -97,41 +139,8 @@ impl BatchFn for Lines {
                 .with(&[Type::String], at, line)
                 .map_err(|error| (at, Box::new(error)))?;
         }
-        let Command {
-            words,
-            timeout,
-            is_stopped,
-        } = &self.command;
-        let name = words[0].display();
-        let done = filter(words, &self.given, MADE_BYTES_MAX, *timeout, &|| {
-            is_stopped()
-        });
-        let done = done.map_err(|ended| {
-            let error = match ended {
-                Ended::Late => failed(format!("{name} took longer than its timeout")),
-                Ended::Long => failed(format!("{name} made more than 64 MiB of one batch")),
-                Ended::Stopped => Error::interrupted(),
-                Ended::Io(error) => failed(format!("{name}: {error}")),
-            };
-            (0, Box::new(error))
-        })?;
-        let how = match done.ending {
-            Ending::Exited(0) => {
-                (self.made, self.at) = (done.made, 0);
-                return Ok(());
-            }
-            Ending::Exited(code) => format!("ended with exit code {code}"),
-            Ending::Signal(signal) => format!("was killed by signal {signal}"),
-            Ending::Killed => "was killed".to_owned(),
-        };
-        let said = String::from_utf8_lossy(&done.said);
-        let mut last: Vec<&str> = said.lines().rev().take(5).collect();
-        last.reverse();
-        let said = match last.is_empty() {
-            true => String::new(),
-            false => format!("; it said last: {}", last.join(" | ")),
-        };
-        Err((0, Box::new(failed(format!("{name} {how}{said}")))))
+        (self.made, self.at) = (self.command.filter(&self.given)?, 0);
+        Ok(())
     }
 
     fn rows(&mut self, sink: RowSink<'_>, is_full: &dyn Fn() -> bool) -> Result<bool> {
@@ -157,6 +166,6 @@ impl BatchFn for Lines {
     }
 }
 
-fn failed(cause: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Function, "running a program over lines", cause)
+pub(super) fn failed(cause: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Function, "running a program over records", cause)
 }
