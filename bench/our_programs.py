@@ -1,7 +1,7 @@
 """The programs that are timed, in Python: our_programs.py NAME --memory BYTES --threads N --temp DIR -o OUT IN
 
-What a user would write, with verbs that run in Rust; the inverted index is that of examples/, whose functions are Python's. The
-report goes to OUT.report, as JSON.
+What a user would write, with verbs that run in Rust; the inverted index is that of examples/. The report goes to
+OUT.report, as JSON.
 """
 
 import argparse
@@ -50,11 +50,9 @@ def grep(lines):
 
 def inverted_index(lines):
     sys.path.append(str(Path(__file__).parent.parent / "examples"))
-    from inverted_index import entry, postings
+    from inverted_index import index
 
-    words = lines.flat_map(postings, columns={"word": str, "document": str}).distinct()
-    made = {"word": str, "documents": str}
-    return words.group_by("word").apply(entry, sort="document", columns=made).sort("word")
+    return index(lines)
 
 
 PROGRAMS = {"grep": grep, "inverted-index": inverted_index, "word-count": word_count, "5-grams": five_grams, "sessions": sessions, "shuffle": shuffle,

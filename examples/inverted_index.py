@@ -4,7 +4,6 @@ Each line of a text is a document: its name, a tab, its words. A line of the out
 documents, sorted, each once. No document and no list of names need fit into memory but the one that is written.
 """
 
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,22 +13,21 @@ import sortmill as sm
 Record = dict[str, Any]
 
 
-def postings(record: Record) -> Iterator[Record]:
-    document, _, text = record["line"].partition("\t")
-    for word in set(re.findall(r"[^\W_]+", text.lower())):
-        yield {"word": word, "document": document}
-
-
 def entry(word: str, records: Iterator[Record]) -> list[Record]:
     return [{"word": word, "documents": " ".join(record["document"] for record in records)}]
+
+
+def index(lines: sm.Table) -> sm.Table:
+    documents = lines.flat_map(sm.extract("line", r"^([^\t]*)\t?(.*)$", {"document": str, "text": str}))
+    words = documents.flat_map(sm.words("text", lower=True, keep="document")).distinct()
+    entries = words.group_by("word").apply(entry, sort="document", columns={"word": str, "documents": str})
+    return entries.sort("word")
 
 
 def main() -> None:
     *texts, output = sys.argv[1:]
     job = sm.Pipeline()
-    words = job.read_text(texts).flat_map(postings, columns={"word": str, "document": str}).distinct()
-    index = words.group_by("word").apply(entry, sort="document", columns={"word": str, "documents": str})
-    index.sort("word").write_text(output)
+    index(job.read_text(texts)).write_text(output)
     print(job.run(memory="512 MiB"))
 
 

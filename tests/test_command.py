@@ -116,6 +116,22 @@ with pa.ipc.new_stream(sys.stdout.buffer, narrow.schema) as writer:
     assert table.collect(memory="128 MiB", threads=1) == wanted
 
 
+def test_a_program_that_answers_little_and_in_dictionaries(tmp_path: Path) -> None:
+    body = """
+words = table["line"].dictionary_encode().slice(0, 2 * (table["line"][0].as_py() == "w0"))
+none = words.slice(0, 0)
+with pa.ipc.new_stream(sys.stdout.buffer, pa.schema([("word", words.type)])) as writer:
+    for column in [none, words, none]:
+        writer.write_table(pa.table({"word": column}))
+"""
+    lines = sm.Pipeline().from_iter([f"w{number % 100}" for number in range(250)], {"line": str})
+    made = lines.map_command(program(tmp_path, body), columns={"word": str}, batch_format="arrow", batch_size=100)
+    assert [row["word"] for row in made.collect(memory="128 MiB", threads=1)] == ["w0", "w1"] * 3
+    bare = "pa.ipc.new_stream(sys.stdout.buffer, table.schema).close()"
+    made = lines.map_command(program(tmp_path, bare), columns={"line": str}, batch_format="arrow")
+    assert made.collect(memory="128 MiB") == []
+
+
 def test_a_program_over_batches_that_fails(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("".join(f"{number:03}\n" for number in range(200)))
 
@@ -135,6 +151,13 @@ def test_a_program_over_batches_that_fails(tmp_path: Path) -> None:
     assert "is of type Utf8, which is no i64" in failed(program(tmp_path, writes), {"line": int}).cause
     assert "it wrote nothing" in failed(["true"], {"line": str}).cause
     assert "no stream of Arrow's" in failed(["echo", "some text"], {"line": str}).cause
+    stream = "with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as writer:\n    writer.write_table(table)\n"
+    assert "something follows the stream" in failed(program(tmp_path, stream + stream), {"line": str}).cause
+    assert "something follows the stream" in failed(program(tmp_path, stream + "print('done')"), {"line": str}).cause
+    bare = "pa.ipc.new_stream(sys.stdout.buffer, table.schema).close()"
+    assert "there is no column word" in failed(program(tmp_path, bare), {"line": str, "word": str}).cause
+    large = "table = pa.table({'line': pa.nulls(20_000_000, pa.bool_())})\n" + stream
+    assert "more than 64 MiB" in failed(program(tmp_path, large), {"line": bool | None}).cause
     nulls = "made = pa.table({'line': pa.nulls(3, pa.string())})\npa.ipc.new_stream(sys.stdout.buffer, made.schema).write_table(made)"
     assert "column line has a null" in failed(program(tmp_path, nulls), {"line": str}).cause
     lines = sm.Pipeline().read_text(tmp_path / "in")

@@ -496,3 +496,29 @@ def test_several_outputs_and_looks(tmp_path: Path) -> None:
         assert report.processes["count"] == processes
         assert report.processes.get("started", 0) == 2 * processes
     assert children() == []
+
+
+def test_parts_beside_columns_that_stay(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a;The sea, the sea!\nb;\nc;one\n")
+    lines = sm.Pipeline().read_text(tmp_path / "in.txt", line_number="n")
+    cut = lines.flat_map(sm.fields("line", ";", {"name": str, "text": str}, keep="n"))
+    assert cut.columns == {"n": "u64", "name": "string", "text": "string"}
+    words = cut.flat_map(sm.words("text", lower=True, keep=["name", "n"]))
+    assert words.columns == {"name": "string", "n": "u64", "word": "string"}
+    found = [tuple(record.values()) for record in words.collect(memory="128 MiB")]
+    assert found == [("a", 1, "the"), ("a", 1, "sea"), ("a", 1, "the"), ("a", 1, "sea"), ("c", 3, "one")]
+    pairs = cut.flat_map(sm.ngrams("text", 2, keep="text")).group_by("text").agg(n=sm.count())
+    assert pairs.collect(memory="128 MiB") == [{"text": "The sea, the sea!", "n": 3}]
+    letters = cut.flat_map(sm.extract("text", "(.)h", {"letter": str | None}, keep="name"))
+    assert letters.collect(memory="128 MiB") == [{"name": "a", "letter": "T"}]
+    parts = cut.flat_map(sm.split("text", " ", name="name2", keep=("name",))).select("name", "name2")
+    assert len(parts.collect(memory="128 MiB")) == 6
+    wrong: Any = [3]
+    refusals: list[tuple[Callable[[], Any], str]] = [
+        (lambda: cut.flat_map(sm.words("text", keep="other")), "no column other"),
+        (lambda: cut.flat_map(sm.split("text", " ", name="n", keep="n")), "two columns are called n"),
+        (lambda: cut.flat_map(sm.words("text", keep=wrong)), "keep names columns that stay"),
+    ]
+    for refused, cause in refusals:
+        with pytest.raises(sm.UsageError, match=cause):
+            refused()

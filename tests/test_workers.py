@@ -353,6 +353,16 @@ def test_an_associative_reduce_is_combined(tmp_path: Path, draw: random.Random, 
     assert "combine what is near by key" in job.explain(memory="128 MiB")
 
 
+def test_a_reduce_of_one_column(tmp_path: Path) -> None:
+    """What it makes is a value and stays in its group, which it left."""
+
+    def five(left: Record, right: Record) -> Any:
+        return 5
+
+    table = sm.Pipeline().from_iter([3, 1, 3, 2, 1], {"n": int})
+    assert table.group_by("n").reduce(five).sort("n").collect(memory="128 MiB") == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_what_fails_while_it_is_combined_has_a_place(tmp_path: Path, processes: int) -> None:
     lines = [f"{number % 5} {number}\n" for number in range(3000)]

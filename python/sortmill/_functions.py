@@ -124,12 +124,16 @@ def without_index(source: Any) -> Any:
 class Reduced:
     """A function of two records, as one of a group, which stays of the group whatever the function makes of its key."""
 
-    def __init__(self, function: Any, by: list[str]) -> None:
+    def __init__(self, function: Any, by: list[str], is_all: bool) -> None:
         self.function = function
         self.by = by
+        self.is_all = is_all
 
     def __call__(self, key: Any, records: Any) -> Any:
         made = functools.reduce(self.function, records)
+        if self.is_all and len(self.by) == 1:
+            # Of one column the value alone is a record, too.
+            return (key,)
         if isinstance(made, dict):
             made = {**made, **dict(zip(self.by, key if len(self.by) > 1 else (key,), strict=True))}
         return (made,)

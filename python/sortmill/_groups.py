@@ -37,13 +37,13 @@ class Groups:
         """A record for each group: what an associative function makes of its first two, of that and the third, and so on.
 
         Records are dictionaries of all columns, and so is what the function answers; the columns that groups are made by keep
-        their values. The order of the input is kept, so the function need not be commutative. Where it need not be
-        associative, too, say `associative=False`: else records of a group that lie near each other in the input are reduced
-        before they are brought together, if no verb in front of this one brings records together. `pure` and `timeout` are those
-        of `apply`.
+        their values. The order of the input is kept, so the function need not be commutative. Associative it must be, or the
+        results are wrong without a word: records of a group that lie near each other in the input are reduced before they are
+        brought together, if no verb in front of this one brings records together. A function that is not, as one that counts
+        calls, needs `associative=False`. `pure` and `timeout` are those of `apply`.
         """
         by, _ = self._by
-        reduced = ("reduce", Reduced(function_of("reduce", function), by))
+        reduced = ("reduce", Reduced(function_of("reduce", function), by, by == list(self._table.columns)))
         how = (flag("pure", pure), timeout_of(timeout), flag("associative", associative))
         return self._table._next(self._table._table.apply(self._by, [], reduced, None, how))
 

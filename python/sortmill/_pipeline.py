@@ -310,17 +310,18 @@ class Table:
         if not isinstance(function, Parts):
             return self._called("flat_map", function, columns, pure, timeout)
         parts, table = function, self._table
+        kept = list(parts.keep)
         match parts.kind:
             case "words":
-                return self._next(table.words(parts.column, parts.lower, parts.name))
+                return self._next(table.words(parts.column, kept, parts.lower, parts.name))
             case "ngrams":
-                return self._next(table.ngrams(parts.column, whole("count", parts.count), parts.lower, parts.name))
+                return self._next(table.ngrams(parts.column, kept, whole("count", parts.count), parts.lower, parts.name))
             case "split":
-                return self._next(table.split(parts.column, parts.by, parts.name))
+                return self._next(table.split(parts.column, kept, parts.by, parts.name))
             case "extract":
-                return self._next(table.extract(parts.column, parts.by, list(parts.columns)))
+                return self._next(table.extract(parts.column, kept, parts.by, list(parts.columns)))
             case _:
-                return self._next(table.fields(parts.column, parts.by, list(parts.columns)))
+                return self._next(table.fields(parts.column, kept, parts.by, list(parts.columns)))
 
     def map(
         self,

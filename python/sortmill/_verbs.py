@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import NoneType, UnionType
@@ -54,6 +54,17 @@ def _name_of(kind: Any) -> str | None:
     return _TYPES.get(kind) if isinstance(kind, type) else None
 
 
+Keep = str | Sequence[str]
+"""One or several columns that stay in front of those that are made."""
+
+
+def _kept(keep: Keep) -> tuple[str, ...]:
+    names = (keep,) if isinstance(keep, str) else tuple(keep)
+    if not all(isinstance(name, str) for name in names):
+        raise UsageError(f"keep names columns that stay, not {keep!r}")
+    return names
+
+
 @dataclass(frozen=True)
 class Parts:
     """A built-in function from one column to a record for each part of it."""
@@ -65,35 +76,36 @@ class Parts:
     count: int = 1
     by: str = ""
     columns: tuple[tuple[str, str], ...] = ()
+    keep: tuple[str, ...] = ()
 
 
-def words(column: str, *, lower: bool = False, name: str = "word") -> Parts:
-    """Each word: letters and digits of any script that stand together."""
-    return Parts("words", column, name, lower)
+def words(column: str, *, lower: bool = False, name: str = "word", keep: Keep = ()) -> Parts:
+    """Each word: letters and digits of any script that stand together. Behind the columns to `keep`, as of all these functions."""
+    return Parts("words", column, name, lower, keep=_kept(keep))
 
 
-def ngrams(column: str, count: int, *, lower: bool = False, name: str = "ngram") -> Parts:
+def ngrams(column: str, count: int, *, lower: bool = False, name: str = "ngram", keep: Keep = ()) -> Parts:
     """Each row of `count` words that follow one another, with spaces between."""
-    return Parts("ngrams", column, name, lower, count)
+    return Parts("ngrams", column, name, lower, count, keep=_kept(keep))
 
 
-def split(column: str, by: str, *, name: str = "part") -> Parts:
+def split(column: str, by: str, *, name: str = "part", keep: Keep = ()) -> Parts:
     """What stands between the places where `by` is, empty parts too."""
-    return Parts("split", column, name, by=by)
+    return Parts("split", column, name, by=by, keep=_kept(keep))
 
 
-def fields(column: str, by: str, columns: Mapping[str, ColumnType]) -> Parts:
+def fields(column: str, by: str, columns: Mapping[str, ColumnType], *, keep: Keep = ()) -> Parts:
     """One record of what stands between the places where `by` is, each part read as its column's type."""
-    return Parts("fields", column, by=by, columns=tuple(columns_of(columns)))
+    return Parts("fields", column, by=by, columns=tuple(columns_of(columns)), keep=_kept(keep))
 
 
-def extract(column: str, pattern: str, columns: Mapping[str, ColumnType]) -> Parts:
+def extract(column: str, pattern: str, columns: Mapping[str, ColumnType], *, keep: Keep = ()) -> Parts:
     """One record of the parts in parentheses of a regular expression where it is first found, each read as its column's type.
 
     Records where it is not found are left out; a part in parentheses that took no part is empty, or `None` where values may
     be missing. The expression is one of Rust's crate `regex`: no look-around and no backreferences, in time linear in the text.
     """
-    return Parts("extract", column, by=pattern, columns=tuple(columns_of(columns)))
+    return Parts("extract", column, by=pattern, columns=tuple(columns_of(columns)), keep=_kept(keep))
 
 
 @dataclass(frozen=True)

@@ -199,9 +199,11 @@ impl Table {
         &self,
         py: Python<'_>,
         parts: Parts,
+        kept: &Names,
         lower: bool,
         name: Option<&str>,
     ) -> PyResult<Self> {
+        let parts = parts.keeping(&strs(kept));
         let parts = if lower { parts.lower() } else { parts };
         let parts = name.map_or_else(|| parts.clone(), |name| parts.clone().named(name));
         self.next(py, move |table| table.flat_map(&parts))
@@ -249,36 +251,46 @@ impl Table {
         &self,
         py: Python<'_>,
         column: &str,
+        kept: Names,
         lower: bool,
         name: Option<&str>,
     ) -> PyResult<Self> {
-        self.parts(py, pipeline::words(column), lower, name)
+        self.parts(py, pipeline::words(column), &kept, lower, name)
     }
 
     fn ngrams(
         &self,
         py: Python<'_>,
         column: &str,
+        kept: Names,
         count: usize,
         lower: bool,
         name: Option<&str>,
     ) -> PyResult<Self> {
-        self.parts(py, pipeline::ngrams(column, count), lower, name)
+        self.parts(py, pipeline::ngrams(column, count), &kept, lower, name)
     }
 
-    fn split(&self, py: Python<'_>, column: &str, by: &str, name: Option<&str>) -> PyResult<Self> {
-        self.parts(py, pipeline::split(column, by), false, name)
+    fn split(
+        &self,
+        py: Python<'_>,
+        column: &str,
+        kept: Names,
+        by: &str,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        self.parts(py, pipeline::split(column, by), &kept, false, name)
     }
 
     fn fields(
         &self,
         py: Python<'_>,
         column: &str,
+        kept: Names,
         by: &str,
         made: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let parts = pipeline::fields(column, by, columns(made)?);
-        self.next(py, move |table| table.flat_map(&parts))
+        self.parts(py, parts, &kept, false, None)
     }
 
     /// What a function makes of batches of records, or of one after the other: a `map`, `flat_map`, `filter` or
@@ -465,12 +477,13 @@ impl Table {
         &self,
         py: Python<'_>,
         column: &str,
+        kept: Names,
         pattern: &str,
         made: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let parts = pipeline::extract(column, pattern, columns(made)?);
         let parts = parts.map_err(|error| raised(py, &error))?;
-        self.next(py, move |table| table.flat_map(&parts))
+        self.parts(py, parts, &kept, false, None)
     }
 
     /// Columns that are computed: the name, and what of.

@@ -41,7 +41,8 @@ impl Raised {
     /// The exception that `error` tells of, or the first one.
     fn cause_of(&self, py: Python<'_>, error: &Error) -> Option<PyErr> {
         let mut exceptions = std::mem::take(&mut *lock(&self.exceptions));
-        let is_told = |exception: &PyErr| error.cause == words(py, exception);
+        // Behind it may stand in which group, and in which records.
+        let is_told = |exception: &PyErr| error.cause.starts_with(&words(py, exception));
         let told = exceptions.iter().position(is_told);
         (!exceptions.is_empty()).then(|| exceptions.swap_remove(told.unwrap_or(0)))
     }

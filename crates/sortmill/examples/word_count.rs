@@ -26,7 +26,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn word_count(texts: Vec<String>, output: &str) -> Result<String> {
+/// Writes the thousand most frequent words of `texts`, and how often they come, to `output`; answers what was done.
+///
+/// # Errors
+/// What keeps the job from a complete output.
+pub fn word_count(texts: Vec<String>, output: &str) -> Result<String> {
     let words = read_text(texts, 0).flat_map(&words("line").lower())?;
     let counts = words.group_by(&["word"])?.agg(&[count().named("n")])?;
     let top = counts.top(1000, &[("n", true)])?;

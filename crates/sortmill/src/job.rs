@@ -289,6 +289,8 @@ pub struct Job {
     pub map_gathers_bytes: u64,
     /// What happens to sorted records before they are written.
     pub reduce: Option<ReduceFn>,
+    /// It gathers records, and holds at most about so many bytes of them and of what it makes of them; 0 if it gathers none.
+    pub reduce_gathers_bytes: u64,
     /// What makes one record of several with the same key, of those that [`Job::pair_bytes`] tells of or records of a fixed size whose
     /// key is their first 8 bytes: to the reduce function it stands for them. Where partitions have few keys, only those are sorted.
     pub joins: Option<JoinFn>,
@@ -399,6 +401,7 @@ impl Job {
             map_knows_lines: false,
             map_takes_several: false,
             map_gathers_bytes: 0,
+            reduce_gathers_bytes: 0,
             reduce: None,
             joins: None,
             reduce_makes_bytes: None,

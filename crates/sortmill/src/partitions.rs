@@ -202,6 +202,8 @@ pub struct Partitions<'a> {
     bodies: Arc<Bodies>,
     /// Blocks that have left memory and are not written yet, and bytes that all had that have left it.
     spilling: AtomicUsize,
+    /// Who waits for a block, or is about to.
+    taking: AtomicUsize,
     left_bytes: AtomicU64,
     /// Bytes that partitions received, and those that were dropped before.
     received: AtomicU64,
@@ -240,6 +242,7 @@ impl<'a> Partitions<'a> {
             evicting: Mutex::new(()),
             bodies: Arc::default(),
             spilling: AtomicUsize::new(0),
+            taking: AtomicUsize::new(0),
             left_bytes: AtomicU64::new(0),
             received: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
@@ -420,6 +423,7 @@ impl<'a> Partitions<'a> {
     /// # Errors
     /// The job's, when it is ending.
     fn take_block(&self, stage: Stage, meter: &mut Meter<'_>) -> Result<Buffer> {
+        let _taking = Counted::new(&self.taking);
         while self.is_low() && self.evict_if_low()? {}
         loop {
             if let Some(buffer) = self.pool.try_take() {
@@ -448,7 +452,15 @@ impl<'a> Partitions<'a> {
 
     /// So many blocks, but near the end of the input no more than for what is still to come: data a little larger
     /// than memory spill no more than they must.
+    ///
+    /// There is one for each who waits, in any case: those of whom several are promised the same one could all be waiting, and
+    /// nobody else evicts.
     fn needed(&self, blocks: usize) -> usize {
+        self.foreseen(blocks)
+            .max(self.taking.load(Ordering::SeqCst))
+    }
+
+    fn foreseen(&self, blocks: usize) -> usize {
         // Of what a function makes nobody knows how much is to come.
         let known = self.plan.input_bytes.filter(|_| !self.plan.is_mapped());
         let Some(input_bytes) = known else {
@@ -711,6 +723,22 @@ impl<'a> Partitions<'a> {
     #[must_use]
     pub fn evicted_count(&self) -> u64 {
         self.evicted.load(Ordering::SeqCst)
+    }
+}
+
+/// Counts one as long as it is there.
+struct Counted<'c>(&'c AtomicUsize);
+
+impl<'c> Counted<'c> {
+    fn new(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -549,6 +549,13 @@ impl Reading {
         if job.map_gathers_bytes > 0 {
             budget.hold("gathered records", workers * job.map_gathers_bytes)?;
         }
+        if job.reduce_gathers_bytes > 0 {
+            // Each worker may be at a partition, and so may the loader, as those that do not wait for their turn (`keeping.rs`).
+            let is_one = job.reduces_in_turn || workers == 1;
+            let at_once = if is_one { 1 } else { workers + 1 };
+            let bytes = at_once * job.reduce_gathers_bytes;
+            budget.hold_during(Some(During::Sort), "gathered to be reduced", bytes)?;
+        }
         if let Some(framing) = &job.reduce_framing {
             budget.hold("pieces of the output", framing.held_bytes)?;
         }

@@ -274,11 +274,11 @@ pub fn clean_up(os: &dyn Os, base: &Path) {
     }
 }
 
-/// Whether a path is that of a temporary file.
+/// Whether a path is that of a job's folder for temporary files, or of what is in one.
 #[must_use]
-pub fn is_spill(path: &Path) -> bool {
-    let folder = path.parent().and_then(Path::file_name);
-    path.file_name().is_some_and(|name| name == SPILL) && folder.is_some_and(is_job_folder)
+pub fn is_of_job(path: &Path) -> bool {
+    let folders = path.ancestors().take(2);
+    folders.filter_map(Path::file_name).any(is_job_folder)
 }
 
 /// Whether a path is that of a file or folder itself: no link stands there, and nothing behind its name. Others may write where

@@ -17,7 +17,7 @@ use super::{Table, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A program may make so much of one batch.
-const MADE_BYTES_MAX: usize = 64 * BATCH_BYTES;
+pub(super) const MADE_BYTES_MAX: usize = 64 * BATCH_BYTES;
 
 /// A program, and how long it may take.
 #[derive(Clone)]

@@ -40,26 +40,24 @@ impl Pipeline {
         let (job, sources) = self.open(job, &phases[0], os, &Stop::new())?;
         let mut plan = run::prepare_opened(&job, sources, os)?.plan;
         told += &format!("plan of phase {}\n{}", phases[0].name, plan_lines(&plan));
+        let mut bytes = plan.mapped_bytes;
         for (at, phase) in phases.iter().enumerate().skip(1) {
             let (name, before) = (&phase.name, &phases[at - 1].name);
-            let Some(bytes) = plan.mapped_bytes else {
-                told +=
-                    &format!("plan of phase {name}: unknown until {before} has read its input\n");
-                break;
+            let Some(assumed) = bytes else {
+                told += &format!("plan of phase {name}: follows from how much there is to read\n");
+                continue;
             };
             let inputs = Inputs {
-                extents: vec![Extent::File(bytes)],
+                extents: vec![Extent::File(assumed)],
                 record_bytes_mean: Some(plan.record_bytes_mean as f64),
                 ..Inputs::default()
             };
-            plan = Plan::new(
-                &self.job(&phases, at, settings, os, &means)?,
-                &inputs,
-                &os.machine(),
-            )?;
+            let job = self.job(&phases, at, settings, os, &means)?;
+            plan = Plan::new(&job, &inputs, &os.machine())?;
+            bytes = plan.mapped_bytes;
             told += &format!(
-                "plan of phase {name}, if as much comes out of {before} as it brings together: {} at most between them\n{}",
-                text::bytes(bytes),
+                "plan of phase {name}, if as much comes out of {before} as it brings together, {}\n{}",
+                text::bytes(assumed),
                 plan_lines(&plan)
             );
         }

@@ -288,9 +288,7 @@ impl Pipeline {
             job.map_makes_pairs = true;
             job.map_keeps_state = phase.shuffle.combines();
             job.map_ends_in_pieces = phase.shuffle.ends_in_pieces();
-            let takes_batches = |step: &&Step| matches!(step, Step::Batches(_));
-            let batching = phase.before.iter().filter(takes_batches).count();
-            job.map_gathers_bytes = batching as u64 * HELD_BYTES;
+            job.map_gathers_bytes = gathered_bytes(&phase.before);
         }
         if let Some(narrow) = phase.shuffle.narrow() {
             narrow.ask(&mut job);
@@ -305,6 +303,7 @@ impl Pipeline {
         let at_once = settings.threads.unwrap_or_else(core_count).max(1) as u64;
         let next = next.map(|next| (next, REDUCER_STATE_BYTES / at_once));
         job.passes_on = phase.passes_on;
+        job.reduce_gathers_bytes = gathered_bytes(&phase.after);
         job.reduce = Some(match phase.passes_on {
             true => passing(),
             false => reducer(phase, next, self, means.stop.as_ref()),
@@ -443,6 +442,12 @@ pub(super) struct Means {
     /// The folder for what lies between phases.
     between: Option<PathBuf>,
     stop: Option<Stop>,
+}
+
+/// What functions of batches among `steps` hold.
+fn gathered_bytes(steps: &[Step]) -> u64 {
+    let takes_batches = |step: &&Step| matches!(step, Step::Batches(_));
+    steps.iter().filter(takes_batches).count() as u64 * HELD_BYTES
 }
 
 fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {

@@ -147,17 +147,25 @@ impl Table {
         &self.columns
     }
 
-    /// For each record those that `parts` makes of one of its columns; their columns take the place of all others.
+    /// For each record those that `parts` makes of one of its columns; their columns take the place of all others but those that
+    /// are kept.
     fn cut(&self, parts: &Parts) -> Result<Self> {
         let at = self.find_text(&parts.column)?;
         if let Some(cause) = parts.wrong() {
             return Err(wrong(cause.to_owned()));
         }
-        let step = Step::Parts {
-            at,
-            parts: parts.clone(),
-        };
-        self.then(parts.name(), NodeKind::Step(step), parts.made.clone())
+        let parts = parts.clone();
+        if parts.kept.is_empty() {
+            let (name, made) = (parts.name(), parts.made.clone());
+            return self.then(name, NodeKind::Step(Step::Parts { at, parts }), made);
+        }
+        let kept = parts.kept.iter().map(|name| find(&self.columns, name));
+        let kept: Vec<usize> = kept.collect::<Result<_>>()?;
+        let stay = kept.iter().map(|&at| self.columns[at].clone());
+        let columns = stay.chain(parts.made.iter().cloned()).collect();
+        let name = format!("{} beside {}", parts.name(), parts.kept.join(", "));
+        let step = Step::PartsBeside { at, kept, parts };
+        self.then(name, NodeKind::Step(step), columns)
     }
 
     /// The records whose text matches a regular expression.

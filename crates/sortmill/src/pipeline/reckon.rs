@@ -152,11 +152,16 @@ impl Reckoned {
                 if let Some(wrong) = [&self, &other].iter().find(|one| !one.kind.is_number()) {
                     return Err(wrong.refused(symbol, "numbers"));
                 }
-                let (kind, both) = self.alike(symbol, other)?;
-                match (kind, what) {
-                    (Type::F64, _) | (_, Binary::Divide) => {
-                        (Node::Float(what, Box::new(both)), Type::F64, nullable)
+                let (kind, both) = match what {
+                    // A quotient is a float of any two numbers, also where neither's type holds both.
+                    Binary::Divide => {
+                        let both = [self.cast(Type::F64)?.node, other.cast(Type::F64)?.node];
+                        (Type::F64, both)
                     }
+                    _ => self.alike(symbol, other)?,
+                };
+                match kind {
+                    Type::F64 => (Node::Float(what, Box::new(both)), Type::F64, nullable),
                     _ => (Node::Whole(what, kind, Box::new(both)), kind, nullable),
                 }
             }

@@ -17,16 +17,17 @@
 use sortmill_io::sync::Arc;
 
 use super::aggregate::Owned;
-use super::column::{Type, Value};
+use super::column::{Column, Type, Value};
 use super::gather::{BatchFn, Gathered, MakeBatchFn, Refused, RowSink, hand_over};
 use super::groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn};
 use super::key::{self, KeyColumn, OrderColumn, key_columns};
 use super::mix::group_hash;
+use super::verbs::check_values;
 use super::{Groups, NodeKind, Table};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The most records that are looked at together.
-const RECORDS_MAX: usize = 1 << 16;
+const RECORDS_MAX: usize = 1 << 15;
 /// So many tell whether it is worth looking at the others of a batch, and one in so many has to have come before for that.
 const LOOKED_AT: usize = 1024;
 const WORTH: usize = 32;
@@ -81,9 +82,11 @@ impl Groups {
         let by: Vec<OrderColumn> = self.by.iter().map(|&at| OrderColumn::up(at)).collect();
         let key = key_columns(columns, &by);
         let kinds: Vec<Type> = columns.iter().map(|column| column.kind).collect();
+        let made_columns = columns.clone();
         let make: MakeBatchFn = Arc::new(move || -> Box<dyn BatchFn> {
             Box::new(Combiner {
                 key: key.clone(),
+                columns: made_columns.clone(),
                 kinds: kinds.clone(),
                 make: Arc::clone(&make),
                 found: Found::default(),
@@ -146,6 +149,7 @@ pub(super) fn streamed(make: MakeGroupFn) -> MakeStreamFn {
 /// Makes one record of those of a batch that are of one group.
 struct Combiner {
     key: Vec<KeyColumn>,
+    columns: Vec<Column>,
     kinds: Vec<Type>,
     make: MakeStreamFn,
     found: Found,
@@ -248,7 +252,11 @@ impl Combiner {
         let (kinds, found) = (&self.kinds, &self.found);
         let mut function = (self.make)();
         let mut made = Gathered::new(kinds);
-        let mut out = |values: &[Value<'_>]| made.push(0, values);
+        let columns = &self.columns;
+        let mut out = |values: &[Value<'_>]| {
+            check_values(values, columns)?;
+            made.push(0, values)
+        };
         for &(from, to) in &found.groups {
             for &(_, at) in &found.order[from as usize..to as usize] {
                 batch.with(kinds, at as usize, |values| {
@@ -313,5 +321,30 @@ impl BatchFn for Combiner {
         self.made.clear();
         self.next = 0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hashes tell groups apart until they do not.
+    #[test]
+    fn records_of_one_hash_and_two_groups_go_their_own_ways() {
+        let columns = [Column::new("key", Type::String)];
+        let (key, kinds) = (key_columns(&columns, &[OrderColumn::up(0)]), [Type::String]);
+        let mut batch = Gathered::new(&kinds);
+        for text in ["one", "other", "one"] {
+            batch.push(0, &[Value::Bytes(text.as_bytes())]).unwrap();
+        }
+        let are_one = |of: &[u32]| {
+            let alike: Vec<(u64, u32)> = of.iter().map(|&at| (7, at)).collect();
+            Found::are_one(&alike, &batch, &kinds, &key, &mut Default::default()).unwrap()
+        };
+        assert!(are_one(&[0, 2]));
+        assert!(!are_one(&[0, 1]) && !are_one(&[0, 2, 1]));
+        let mut found = Found::default();
+        found.look(&batch, &kinds, &key).unwrap();
+        assert_eq!(found.roles, [Role::First, Role::Alone, Role::Other]);
     }
 }

@@ -41,6 +41,8 @@ pub struct Parts {
     pub column: String,
     /// What the columns are called that come out.
     pub made: Vec<Column>,
+    /// Columns that stay, in front of those.
+    pub kept: Vec<String>,
     pub(super) how: How,
 }
 
@@ -57,6 +59,7 @@ fn parts(column: impl Into<String>, made: &str, how: How) -> Parts {
     Parts {
         column: column.into(),
         made: vec![Column::new(made, Type::String)],
+        kept: Vec::new(),
         how,
     }
 }
@@ -90,6 +93,7 @@ pub fn fields(column: impl Into<String>, by: impl Into<Vec<u8>>, made: Vec<Colum
     Parts {
         column: column.into(),
         made,
+        kept: Vec::new(),
         how: How::Fields { by: by.into() },
     }
 }
@@ -110,6 +114,7 @@ pub fn extract(column: impl Into<String>, pattern: &str, made: Vec<Column>) -> R
     Ok(Parts {
         column: column.into(),
         made,
+        kept: Vec::new(),
         how: How::Extract { pattern },
     })
 }
@@ -130,6 +135,13 @@ impl Parts {
         if let [only] = &mut self.made[..] {
             name.clone_into(&mut only.name);
         }
+        self
+    }
+
+    /// With `columns` of the record in front of those that are made of it, in each record that comes out.
+    #[must_use]
+    pub fn keeping(mut self, columns: &[&str]) -> Self {
+        self.kept = columns.iter().map(|&name| name.to_owned()).collect();
         self
     }
 
@@ -184,6 +196,12 @@ impl Parts {
 pub(super) enum Step {
     Parts {
         at: usize,
+        parts: Parts,
+    },
+    /// The same, and in front of the parts the values of some columns.
+    PartsBeside {
+        at: usize,
+        kept: Vec<usize>,
         parts: Parts,
     },
     Filter {
@@ -415,6 +433,16 @@ fn go(
         Step::Parts { at, parts } => match record[*at] {
             Value::Null => parts.of_null(),
             value => cut(parts, value.bytes(), scratch, next),
+        },
+        Step::PartsBeside { at, kept, parts } => match record[*at] {
+            Value::Null => parts.of_null(),
+            value => cut(parts, value.bytes(), scratch, &mut |made| {
+                let get = |number: usize| match kept.get(number) {
+                    Some(&at) => Ok(record[at]),
+                    None => Ok(made[number - kept.len()]),
+                };
+                row(kept.len() + made.len(), get, &mut *next)
+            }),
         },
         Step::Filter { at, function } => {
             match row(

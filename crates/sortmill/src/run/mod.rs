@@ -450,6 +450,7 @@ fn sort_inner(
     needed.taken_bytes = temps.given_bytes();
     if let Some(bytes) = distributed_bytes {
         needed.output_bytes = plan.shared_bytes.unwrap_or(bytes);
+        needed.is_unread = false;
     }
     let way = way?;
     let (distributed, sorted) = (&way.distributed, &way.sorted);

@@ -14,18 +14,23 @@ pub struct Needed {
     pub temp_bytes: u64,
     pub taken_bytes: u64,
     pub output_bytes: u64,
-    /// How many bytes the output will have nobody knows: it is compressed, or has less than the input.
+    /// How many bytes the output will have nobody knows: it is compressed, has less than the input, or what functions make.
     pub is_unknown: bool,
+    /// Nor how many the input has, before it has been read.
+    pub is_unread: bool,
 }
 
 impl Needed {
     /// What `plan` foresees.
     pub fn of(plan: &Plan) -> Self {
+        let mut doubts = plan.doubts.iter();
+        let is_doubted = doubts.any(|one| matches!(one, Doubt::Fewer | Doubt::Function));
         Self {
             temp_bytes: plan.temp_bytes.unwrap_or(0) * u64::from(plan.node_count()),
             taken_bytes: 0,
             output_bytes: plan.shared_bytes.or(plan.input_bytes).unwrap_or(0),
-            is_unknown: plan.encoders.is_some() || plan.doubts.contains(&Doubt::Fewer),
+            is_unknown: plan.encoders.is_some() || is_doubted,
+            is_unread: plan.shared_bytes.or(plan.input_bytes).is_none(),
         }
     }
 
@@ -50,7 +55,7 @@ impl Needed {
             return error.hint("Free some space, or choose a place on another file system.");
         }
         let missing = |bytes: u64| Some(bytes.saturating_sub(free(&path, os)?));
-        if crate::temp::is_spill(&path) {
+        if crate::temp::is_of_job(&path) {
             let (need, took) = (text::bytes(self.temp_bytes), text::bytes(self.taken_bytes));
             let told = match self.temp_bytes > self.taken_bytes {
                 true => format!("Temporary files need about {need}, and {took} were taken"),
@@ -64,7 +69,7 @@ impl Needed {
                 false => error,
             };
         }
-        if self.is_unknown {
+        if self.is_unknown || self.is_unread {
             return error.hint("Free some space, or choose a place on another file system.");
         }
         let (bytes, missing) = (self.output_bytes, missing(self.output_bytes));

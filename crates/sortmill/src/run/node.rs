@@ -236,6 +236,7 @@ fn take_part(coordinator: &Coordinator<'_>, os: &dyn Os, stop: &Stop) -> Result<
             taken_bytes: temps.given_bytes(),
             output_bytes: plan.input_bytes.unwrap_or(0),
             is_unknown: false,
+            is_unread: false,
         };
         needed.explain(error, os)
     })

@@ -20,6 +20,13 @@ use crate::Scratch;
 use crate::sort::inputs::{Random, seed};
 use crate::sort::packed::{packed, unpacked};
 
+#[path = "../../examples/word_count.rs"]
+#[expect(
+    dead_code,
+    reason = "it has a main function, and this a program of its own"
+)]
+mod example;
+
 const CSV: Form = Form::Csv { header: true };
 const BARE: Form = Form::Csv { header: false };
 
@@ -184,6 +191,27 @@ fn word_count_and_the_most_frequent() {
         two.report.fingerprints.input
     );
     text.check_left(&["counts.csv", "top.csv.gz"]);
+}
+
+#[test]
+fn the_example_counts_words() {
+    let text = Text::new("the_example_counts_words", 3_000);
+    let names =
+        ["in/a.txt", "in/deep/b.txt.gz", "in/deep/c.txt.lz4"].map(|name| text.pattern(name));
+    let summary = example::word_count(names.to_vec(), &text.pattern("top.csv")).unwrap();
+    assert!(summary.contains("3,000 records in"), "{summary}");
+    let model = text.counts();
+    let mut by_count: Vec<(&String, &u64)> = model.iter().collect();
+    by_count.sort_by_key(|&(word, &n)| (std::cmp::Reverse(n), word));
+    assert!(by_count.len() > 1000);
+    let lines = by_count[..1000]
+        .iter()
+        .map(|(word, n)| format!("{word},{n}\n"));
+    let wanted = "word,n\n".to_owned() + &lines.collect::<String>();
+    assert_eq!(
+        std::fs::read_to_string(text.out("top.csv")).unwrap(),
+        wanted
+    );
 }
 
 /// The same bytes for any memory, threads and back end, of groups that do not fit into memory too.

@@ -8,12 +8,13 @@ use sortmill::error::{Error, ErrorKind};
 use sortmill::io::{Host, RingKind};
 use sortmill::pipeline::{
     Csv, Form, Runner, Settings, Table, Type, Value, approx_count_distinct, col, columns_of, count,
-    count_distinct, each, first, if_else, list_length, lit, max, mean, min, read_csv, read_text,
-    sum,
+    count_distinct, each, fields, first, if_else, list_length, lit, max, mean, min, read_csv,
+    read_text, sum,
 };
+use sortmill::queue::Stop;
 
 use crate::Scratch;
-use crate::pipeline::{run, small};
+use crate::pipeline::{host, run, small};
 use crate::sort::inputs::{Random, seed};
 
 /// Records of two whole numbers and a float, as lines.
@@ -329,4 +330,31 @@ fn lists_are_unpacked() {
     let error = run(&wrong.unwrap(), &small()).unwrap_err();
     assert_eq!((error.kind, error.offset), (ErrorKind::Input, Some(5)));
     assert!(error.cause.contains("column list are no list"), "{error}");
+}
+
+/// Beside a number with a sign one without used to have to be one with a sign, too.
+#[test]
+fn a_quotient_is_a_float_of_any_whole_numbers() {
+    let scratch = Scratch::new("quotient");
+    std::fs::write(scratch.path("in.tsv"), format!("{}\t4\n6\t-4\n", u64::MAX)).unwrap();
+    let columns = columns_of([("u", Type::U64), ("i", Type::I64)]);
+    let table = read_text([scratch.path("in.tsv")], 0);
+    let table = table.flat_map(&fields("line", "\t", columns)).unwrap();
+    let quotients = [("ui", col("u") / col("i")), ("iu", col("i") / col("u"))];
+    let table = table
+        .with_columns(&quotients)
+        .unwrap()
+        .select(&["ui", "iu"]);
+    let rows = table
+        .unwrap()
+        .head(2, &host(), &Stop::new())
+        .unwrap()
+        .unwrap();
+    let numbers: Vec<f64> = rows
+        .iter()
+        .flatten()
+        .map(|one| one.value().f64().unwrap())
+        .collect();
+    let most = u64::MAX as f64;
+    assert_eq!(numbers, [most / 4.0, 4.0 / most, -1.5, -4.0 / 6.0]);
 }

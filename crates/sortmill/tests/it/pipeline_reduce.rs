@@ -8,6 +8,7 @@ use std::path::Path;
 
 use sortmill::error::{ErrorKind, Result};
 use sortmill::io::codec::Codec;
+use sortmill::job::Tuning;
 use sortmill::pipeline::{
     Form, Groups, Owned, PipelineReport, Settings, Table, Type, Value, columns_of, fields,
     read_text,
@@ -232,4 +233,99 @@ fn what_fails_while_it_is_combined_has_a_place() {
         .unwrap();
     // Where the records begin that were looked at together.
     assert!(at <= wrong && wrong < at + (16 << 10), "{at} {wrong}");
+}
+
+/// Sums of floats depend on the order and on what was added first: not on memory and threads, nor on where the bytes come from.
+#[test]
+fn the_same_bytes_of_what_is_associative_only_nearly() {
+    let mut random = Random::new(seed("reduce-floats"));
+    let scratch = Scratch::new("reduce-floats");
+    let lines: String = (0..40_000)
+        .map(|_| {
+            let scale = 10f64.powi(random.below(30) as i32 - 15);
+            let float = random.below(1 << 30) as f64 * scale;
+            format!("{} {float}\n", random.below(50))
+        })
+        .collect();
+    std::fs::write(scratch.path("in.txt"), &lines).unwrap();
+    std::fs::write(
+        scratch.path("in.txt.gz"),
+        packed(Codec::Gzip, lines.as_bytes()),
+    )
+    .unwrap();
+    let columns = columns_of([("key", Type::I64), ("float", Type::F64)]);
+    let mut outputs = Vec::new();
+    for (name, memory_bytes, threads) in [
+        ("in.txt", 12 << 20, 2),
+        ("in.txt", 200 << 20, 1),
+        ("in.txt", 64 << 20, 5),
+        ("in.txt.gz", 20 << 20, 2),
+        ("in.txt.gz", 200 << 20, 3),
+    ] {
+        let table = read_text([scratch.path(name)], 0);
+        let table = table
+            .flat_map(&fields("line", " ", columns.clone()))
+            .unwrap();
+        let sums = table.group_by(&["key"]).unwrap().reduce(|kept, record| {
+            kept[1] = (kept[1].value().f64()? + record[1].f64()?).into();
+            Ok(())
+        });
+        let out = scratch.path("out");
+        let settings = Settings {
+            memory_bytes: Some(memory_bytes),
+            threads: Some(threads),
+            ..small()
+        };
+        let report = run(&sums.unwrap().write(&out, BARE).unwrap(), &settings).unwrap();
+        let came = report.phases[0].report.fingerprints.distributed.records;
+        assert!(came < 20_000, "{came}");
+        outputs.push(std::fs::read(&out).unwrap());
+    }
+    assert!(outputs.windows(2).all(|two| two[0] == two[1]));
+}
+
+/// Where few records of a batch have a group in common all pass, and the sum is the same.
+#[test]
+fn it_stands_aside_where_it_does_not_pay() {
+    let mut random = Random::new(seed("reduce-aside"));
+    for (key_count, came_least, came_most) in [(30_000, 50_000, 50_000), (2_000, 0, 45_000)] {
+        let scratch = Scratch::new("reduce-aside");
+        let records = records(&mut random, 50_000, key_count, 0);
+        let table = table(&scratch, &records);
+        let made = table.group_by(&["key"]).unwrap().reduce(compose).unwrap();
+        let settings = Settings {
+            memory_bytes: Some(64 << 20),
+            tuning: Tuning {
+                chunk_bytes: Some(256 << 10),
+                ..small().tuning
+            },
+            ..small()
+        };
+        let out = scratch.path("out");
+        let report = run(&made.write(&out, BARE).unwrap(), &settings).unwrap();
+        assert_eq!(lines(&out), model(&records, composed), "{key_count} keys");
+        let came = report.phases[0].report.fingerprints.distributed.records;
+        assert!(
+            (came_least..=came_most).contains(&came),
+            "{came} of {key_count}"
+        );
+    }
+}
+
+/// Of a function that makes another type; numbers of another sign and floats used to come out of it.
+#[test]
+fn a_wrong_type_is_told_while_it_is_combined() {
+    let mut random = Random::new(seed("reduce-type"));
+    let scratch = Scratch::new("reduce-type");
+    let records = records(&mut random, 100, 3, 0);
+    let table = table(&scratch, &records);
+    for wrong in [Owned::from(-1i64), Owned::from(0.5), Owned::from("text")] {
+        let made = table.group_by(&["key"]).unwrap().reduce(move |kept, _| {
+            kept[1] = wrong.clone();
+            Ok(())
+        });
+        let made = made.unwrap().write(scratch.path("out"), BARE).unwrap();
+        let error = run(&made, &settings()).expect_err("the column is of another type");
+        assert_eq!(error.kind, ErrorKind::Function, "{error}");
+    }
 }

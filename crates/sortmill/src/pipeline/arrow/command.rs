@@ -5,12 +5,13 @@ use std::io::Cursor;
 
 use sortmill_io::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::ArrowError;
 
 use super::{batch_of, gathered, schema, writer};
 use crate::error::{ErrorKind, Result};
-use crate::pipeline::command::{Command, failed};
+use crate::pipeline::command::{Command, MADE_BYTES_MAX, failed};
 use crate::pipeline::gather::{BatchFn, Gathered, MakeBatchFn, Refused, RowSink, hand_over};
 use crate::pipeline::{Column, Table, Type};
 
@@ -65,10 +66,27 @@ impl Batches {
         if made.is_empty() {
             return Err("it wrote nothing, and no stream of Arrow's".to_owned());
         }
-        let batches = StreamReader::try_new(Cursor::new(made), None).map_err(told)?;
-        batches
-            .map(|batch| gathered(&self.made_columns, &batch.map_err(told)?))
-            .collect()
+        let all = made.len() as u64;
+        let mut batches = StreamReader::try_new(Cursor::new(made), None).map_err(told)?;
+        // A stream without batches has columns, too.
+        gathered(
+            &self.made_columns,
+            &RecordBatch::new_empty(batches.schema()),
+        )?;
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        for batch in batches.by_ref() {
+            let batch = gathered(&self.made_columns, &batch.map_err(told)?)?;
+            bytes += batch.bytes();
+            if bytes > MADE_BYTES_MAX {
+                return Err("it made more than 64 MiB of one batch".to_owned());
+            }
+            taken.push(batch);
+        }
+        match batches.get_ref().position() == all {
+            true => Ok(taken),
+            // Nobody would miss what a second stream has.
+            false => Err("something follows the stream that it wrote".to_owned()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! takes its keys as far on as the last piece did. So rows of like keys are read in turn, and of rows that follow
 //! one another each with as many reads in flight as there are. Only the first words of keys are compared for that;
 //! where they tell nothing, rows get buffers in turn. A row that the merge waits for goes first whatever was forecast
-//! ([`crate::rows`]).
+//! ([`crate::rows`]), once all rows have given something.
 //!
 //! ```text
 //!  row 0   |.. merged ..|-- in memory --|k                       k, the least of the last keys: row 0 is next

@@ -262,7 +262,9 @@ fn every_row_gets_a_buffer() {
         if round % 4 > 0 {
             case = case.with_headers(seed, 20_000);
         }
-        case.judge(&case.run(seed, None), false);
+        let outcome = case.run(seed, None);
+        case.judge(&outcome, false);
+        assert!(outcome.result.is_ok(), "{:?}", outcome.result.err());
     }
 }
 

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
-use sortmill::io::sim::Sim;
-use sortmill::job::{Framing, Input, Job, MapFn, Output, ReduceFn, Reducer, Tuning, each};
+use sortmill::io::sim::{Fault, FaultKind, Sim};
+use sortmill::job::{
+    Disorder, Framing, Input, Job, MapFn, Output, ReduceFn, Reducer, Tuning, each,
+};
 use sortmill::order::{Format, KeyPart};
 use sortmill::parts::{PartCut, PartName, Parts};
 use sortmill::queue::Stop;
@@ -366,5 +368,65 @@ fn parts_that_a_function_tells() {
         let error = run(input, &with).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.cause.contains(cause), "{error}");
+    }
+}
+
+/// How much a function makes nobody knows, nor what comes through a pipe that is merged: a full disk was told to need what goes
+/// into the function, or nothing at all.
+#[test]
+fn no_room_is_named_that_nobody_knows() {
+    let mut random = Random::new(seed("no_room_is_named"));
+    let input = oracle::sorted(
+        Format::Lines,
+        &[],
+        &[lines(Lines::Uniform, &mut random, 300_000)],
+    );
+    let input = input.concat();
+    for is_merge in [false, true] {
+        let (mut of_output, mut of_temp) = (0, 0);
+        for at in (0..400).step_by(3) {
+            let sim = Sim::new(at);
+            sim.put_dir("/temp");
+            sim.put("/in", &input);
+            sim.put_stdin(&input);
+            sim.set_fault(Some(Fault {
+                at,
+                for_good: true,
+                kind: FaultKind::Error(28),
+            }));
+            let inputs = match is_merge {
+                true => vec![Input::Stdin, Input::Path("/in".into())],
+                false => vec![Input::Path("/in".into())],
+            };
+            let mut job = Job::new(inputs, Output::Path("/out".into()), Format::Lines);
+            job.memory_bytes = Some(1 << 20);
+            job.tuning = SMALL;
+            job.temps = vec!["/temp".into()];
+            match is_merge {
+                true => job.merge = Some(Disorder::Refused),
+                false => job.reduce = Some(count_lines()),
+            }
+            let Err(error) = run::sort(&job, &sim, &Stop::new()) else {
+                continue;
+            };
+            let text = error.to_string();
+            if error.kind == ErrorKind::Space {
+                let is_temp = error
+                    .path
+                    .as_ref()
+                    .is_some_and(|path| path.starts_with("/temp"));
+                assert!(
+                    !text.contains("The output needs"),
+                    "{is_merge} {at}: {text}"
+                );
+                assert!(is_temp || error.room.is_none(), "{is_merge} {at}: {text}");
+                of_output += usize::from(!is_temp);
+                of_temp += usize::from(is_temp);
+            }
+        }
+        assert!(
+            of_output > 0 && (is_merge || of_temp > 0),
+            "{of_output} {of_temp}"
+        );
     }
 }
