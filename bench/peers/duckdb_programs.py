@@ -1,4 +1,4 @@
-"""Counts the words of lines, or what stands in their last field, with DuckDB.
+"""Counts the words of lines, or what stands in their last field, finds lines, and lists the documents of words, with DuckDB.
 
     .venv/bin/python bench/peers/duckdb_programs.py --setting word-count --memory BYTES --threads N --temp DIR -o OUT IN
 

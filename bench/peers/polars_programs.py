@@ -1,4 +1,4 @@
-"""Counts the words of lines, or what stands in their last field, with the streaming engine of Polars.
+"""Counts the words of lines, or what stands in their last field, and finds lines, with the streaming engine of Polars.
 
     .venv/bin/python bench/peers/polars_programs.py --setting word-count --memory BYTES --threads N --temp DIR -o OUT IN
 

@@ -382,8 +382,7 @@ impl Table {
     pub fn sample(&self, fraction: f64, seed: u64) -> Result<Self> {
         let sample = Sample::new(fraction, seed);
         let sample = sample.ok_or_else(|| wrong(format!("{fraction} is not from 0 to 1")))?;
-        let is_shuffle = |node: &Node| matches!(node.kind, NodeKind::Shuffle(_));
-        if self.nodes.iter().any(is_shuffle) {
+        if self.brings_together() {
             return Err(wrong(
                 "a sample is drawn in front of the verbs that bring records together".to_owned(),
             ));
@@ -421,6 +420,12 @@ impl Table {
         })
     }
 
+    /// Whether one of its verbs brings records together.
+    fn brings_together(&self) -> bool {
+        let is_shuffle = |node: &Node| matches!(node.kind, NodeKind::Shuffle(_));
+        self.nodes.iter().any(is_shuffle)
+    }
+
     fn bring(&self, name: String, shuffle: Shuffle, columns: Vec<Column>) -> Result<Self> {
         self.then(name, NodeKind::Shuffle(Arc::new(shuffle)), columns)
     }
@@ -450,6 +455,7 @@ impl Table {
 }
 
 /// Records in groups.
+#[derive(Clone)]
 pub struct Groups {
     table: Table,
     by: Vec<usize>,

@@ -23,7 +23,7 @@ use super::groups::{Event, GroupFn, MakeGroupFn, MakeStreamFn};
 use super::key::{self, KeyColumn, OrderColumn, key_columns};
 use super::mix::group_hash;
 use super::verbs::check_values;
-use super::{Groups, NodeKind, Table};
+use super::{Groups, Table};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The most records that are looked at together.
@@ -70,13 +70,8 @@ impl Groups {
     /// # Errors
     /// None that [`Table::group_by`] has not told.
     pub fn combined(&self, make: MakeStreamFn) -> Result<Self> {
-        let is_shuffle = |node: &super::Node| matches!(node.kind, NodeKind::Shuffle(_));
-        if self.table.nodes.iter().any(is_shuffle) {
-            return Ok(Self {
-                table: self.table.clone(),
-                by: self.by.clone(),
-                ..*self
-            });
+        if self.table.brings_together() {
+            return Ok(self.clone());
         }
         let columns = &self.table.columns;
         let by: Vec<OrderColumn> = self.by.iter().map(|&at| OrderColumn::up(at)).collect();
@@ -97,13 +92,10 @@ impl Groups {
         let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
         let grouped: Vec<&str> = self.by.iter().map(|&at| names[at]).collect();
         let name = format!("combine what is near by {}", grouped.join(", "));
-        let table = self
-            .table
-            .batches(&name, &names, columns.clone(), RECORDS_MAX, make)?;
+        let made = columns.clone();
         Ok(Self {
-            table,
-            by: self.by.clone(),
-            ..*self
+            table: self.table.batches(&name, &names, made, RECORDS_MAX, make)?,
+            ..self.clone()
         })
     }
 }
@@ -186,11 +178,7 @@ impl Found {
             if at == LOOKED_AT && !self.is_worth() {
                 return Ok(());
             }
-            self.keys[0].clear();
-            batch.with(kinds, at, |values| {
-                key::write(key, values, &mut self.keys[0]);
-                Ok(())
-            })?;
+            write_key(batch, at, kinds, key, &mut self.keys[0])?;
             self.order.push((group_hash(&self.keys[0]), at as u32));
         }
         self.order.sort_unstable();
@@ -233,17 +221,28 @@ impl Found {
             } else {
                 &mut *other
             };
-            to.clear();
-            batch.with(kinds, at as usize, |values| {
-                key::write(key, values, to);
-                Ok(())
-            })?;
+            write_key(batch, at as usize, kinds, key, to)?;
             if number > 0 && *first != *other {
                 return Ok(false);
             }
         }
         Ok(true)
     }
+}
+
+/// The key of record `at`, in place of what was in `to`.
+fn write_key(
+    batch: &Gathered,
+    at: usize,
+    kinds: &[Type],
+    key: &[KeyColumn],
+    to: &mut Vec<u8>,
+) -> Result<()> {
+    to.clear();
+    batch.with(kinds, at, |values| {
+        key::write(key, values, to);
+        Ok(())
+    })
 }
 
 impl Combiner {

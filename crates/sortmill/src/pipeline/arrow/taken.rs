@@ -27,7 +27,7 @@ pub const COLUMN_BYTES_MAX: usize = 1 << 30;
 /// The records of a batch that has these columns, in any order, and no others.
 ///
 /// # Errors
-/// What is wrong: a column too many, too few or of another type, a null where none may be, too many bytes.
+/// What is wrong with its columns or with one of them.
 pub fn gathered(made: &[Column], batch: &RecordBatch) -> Result<Gathered, String> {
     let values = |column: &Column| values_of(column, column_of(made, batch, column)?);
     let both: Vec<(Gather, Present)> = made.iter().map(values).collect::<Result<_, _>>()?;
@@ -38,7 +38,7 @@ pub fn gathered(made: &[Column], batch: &RecordBatch) -> Result<Gathered, String
 /// That of a batch which is called like `column`; an error if the batch has others than those that are `made`.
 ///
 /// # Errors
-/// What is wrong: a column too many, too few or of another type, a null where none may be, too many bytes.
+/// What is wrong: there is none or another one so called, or a column too many.
 pub fn column_of<'b>(
     made: &[Column],
     batch: &'b RecordBatch,
@@ -61,7 +61,7 @@ pub fn column_of<'b>(
 /// The values of an array, and which of them are there.
 ///
 /// # Errors
-/// What is wrong: a column too many, too few or of another type, a null where none may be, too many bytes.
+/// What is wrong: another type, a null where none may be, a time out of range, more than 1 GiB.
 pub fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present), String> {
     let present = present_of(column, array)?;
     let values = all_values_of(column, array)?;
@@ -81,7 +81,7 @@ pub fn values_of(column: &Column, array: &ArrayRef) -> Result<(Gather, Present),
 /// Which values of an array are there.
 ///
 /// # Errors
-/// What is wrong: a column too many, too few or of another type, a null where none may be, too many bytes.
+/// That one is missing where none may be.
 pub fn present_of(column: &Column, array: &ArrayRef) -> Result<Present, String> {
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     if let (Some(nulls), false) = (&nulls, column.nullable) {
