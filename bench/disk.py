@@ -6,7 +6,7 @@ build has it, and fio (direct, io_uring, 4 MiB, depth 8), as the second opinion 
 
 import json
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from floor import Rates
@@ -26,6 +26,21 @@ def open_disk(folder, file_bytes, seconds, tool=None):
 
 def fio_beside(disk):
     return disk if isinstance(disk, Fio) else Fio(disk.folder, disk.file_bytes, disk.seconds)
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is asked of the disk before and after a run: its rates from and to the few buffers in flight and, where the tool
+    tells, from and to so many that no cache holds them, and of whole files written until they were synced."""
+
+    rates: Rates
+    memory: Rates | None = None
+    synced: float | None = None
+
+    def best(self, other):
+        memory = self.memory.best(other.memory) if self.memory and other.memory else None
+        synced = max(self.synced, other.synced) if self.synced and other.synced else None
+        return Around(self.rates.best(other.rates), memory, synced)
 
 
 def columns_of(rates, when):
@@ -57,8 +72,8 @@ class Fio:
                      self.run(*timed, *write)["write"]["write"]["bw_bytes"],
                      both["read"]["read"]["bw_bytes"], both["write"]["write"]["bw_bytes"])
 
-    def rates_of_both(self):
-        return self.rates(), None
+    def rates_around(self):
+        return Around(self.rates())
 
     def run(self, *flags):
         shared = ["fio", "--output-format=json", "--direct=1", "--ioengine=io_uring", "--bs=4m", "--iodepth=8",
@@ -92,11 +107,11 @@ class OwnDiskBench:
     def rates(self):
         return best_rates(json.loads(command(self.words).stdout)["rows"])
 
-    def rates_of_both(self):
-        """From and to the few buffers in flight, and from and to so many that no cache holds them."""
+    def rates_around(self):
         words = [*self.words, "--buffers", "0", "--buffers", str(MEMORY_BYTES)]
-        rows = json.loads(command(words).stdout)["rows"]
-        return best_rates(rows), best_rates(rows, MEMORY_BYTES)
+        said = json.loads(command(words).stdout)
+        synced = said["folders"][0]["synced_bytes_per_s"]["most"]
+        return Around(best_rates(said["rows"]), best_rates(said["rows"], MEMORY_BYTES), float(synced))
 
 
 def best_rates(rows, buffer_bytes=None):

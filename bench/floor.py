@@ -86,11 +86,14 @@ class Floor:
         return self.distribute_s + self.sort_s
 
 
-def floor(data_bytes, memory_bytes, rates, budget):
+def floor(data_bytes, memory_bytes, rates, budget, synced=None):
+    """`synced`: bytes a second of whole files written and synced, for the floor of what outlives a loss of power. All of the output
+    is written in the second phase, which then takes no less than that."""
     spilled = max(0, data_bytes - memory_bytes)
+    sort_s = phase_s(spilled, data_bytes, rates, budget.sort_s / budget.cores)
     return Floor(
         phase_s(data_bytes, spilled, rates, budget.distribute_s / budget.cores),
-        phase_s(spilled, data_bytes, rates, budget.sort_s / budget.cores),
+        max(sort_s, data_bytes / synced) if synced else sort_s,
     )
 
 

@@ -41,8 +41,9 @@ def block(files):
     parts = ["From a cold page cache to a synced output, contestants alternating (`make bench`); the median of the "
              "rounds (least to\nmost). F is the time that the disk and a written CPU budget ask of any such sort, "
              "[docs/measuring.md](docs/measuring.md);\nF of memory is F of a disk whose requests come from and go to "
-             "more memory than a cache holds. Own I/O is what the\nprocess had the disk do, over the least that any "
-             "sort within this memory must."]
+             "more memory than a cache holds; F with sync is F\nwhere the output is on the disk itself, not only in a "
+             "cache of its. Own I/O is what the process had the disk do, over the\nleast that any sort within this "
+             "memory must."]
     if "memory-sweep" in files:
         parts.append("![Time over F against memory](docs/floor.svg)")
     parts.append(tables(list(files.values())))

@@ -22,8 +22,9 @@ COLUMNS = [
     "memory_bytes", "failure", "exit_status", "wall_s", "cpu_s", "user_s", "system_s", "peak_anon_bytes",
     "peak_rss_bytes", "peak_cgroup_bytes", "cgroup_limit_bytes", "own_read_bytes", "own_written_bytes",
     "device_read_bytes", "device_written_bytes", "distribute_s", "sort_s", "floor_s", "floor_distribute_s",
-    "floor_sort_s", "floor_memory_s", "drift", "disk_tool",
+    "floor_sort_s", "floor_memory_s", "floor_synced_s", "drift", "disk_tool",
     *(f"{rate}_{when}" for when in ("before", "after", "memory_before", "memory_after") for rate in RATES),
+    "synced_before", "synced_after",
     "checksum", "caches_dropped", "memory_warm_bytes", "load_1min", "cpu", "clock_hz", "cores",
     "memory_total_bytes", "kernel", "file_system", "version",
 ]

@@ -28,7 +28,7 @@ class Run:
         # Data cold, program warm: its own files come into the cache after everything has left it.
         is_cold = drop_caches()
         contestants.warm_program(self.name)
-        before, before_memory = disk.rates_of_both() if takes_rates else (None, None)
+        before = disk.rates_around() if takes_rates else None
         # Nobody needs much more than the data, whatever the limit.
         warm_bytes = warm_memory(min(self.memory_bytes, self.data.byte_count * 11 // 10) + GIB)
         started = now()
@@ -38,10 +38,7 @@ class Run:
                     "checksum": self.data.checksum}
         self.row |= measure(words, self.memory_bytes, self.folder, self.log)
         if takes_rates:
-            after, after_memory = disk.rates_of_both()
-            self.row |= self.floor_columns(before, after, clock_hz) | {"disk_tool": disk.name}
-            if before_memory and after_memory:
-                self.row |= self.memory_columns(before_memory, after_memory, clock_hz)
+            self.row |= self.floor_columns(before, disk.rates_around(), clock_hz) | {"disk_tool": disk.name}
 
         self.row["failure"] = self.why_failed()
         if self.row["failure"] and contestants.is_ours(self.name):
@@ -51,24 +48,27 @@ class Run:
         self.clean_up()
         say(f"{self.case.name}, {gb(self.memory_bytes)} of memory: {self.name} {self.row['failure'] or self.words()}")
 
-    def floor(self, before, after, clock_hz):
+    def floor_columns(self, before, after, clock_hz):
         record_count = self.data.byte_count // self.case.record_bytes
         budget = Budget.of(self.case.budget, record_count, self.cores, clock_hz)
-        return floor(self.data.byte_count, self.memory_bytes, before.best(after), budget)
 
-    def memory_columns(self, before, after, clock_hz):
-        least = self.floor(before, after, clock_hz)
-        return ({"floor_memory_s": round(least.total_s, 3)}
-                | columns_of(before, "memory_before") | columns_of(after, "memory_after"))
+        def least(rates, synced=None):
+            return floor(self.data.byte_count, self.memory_bytes, rates, budget, synced)
 
-    def floor_columns(self, before, after, clock_hz):
-        least = self.floor(before, after, clock_hz)
-        return {
-            "floor_s": round(least.total_s, 3),
-            "floor_distribute_s": round(least.distribute_s, 3),
-            "floor_sort_s": round(least.sort_s, 3),
-            "drift": round(before.drift(after), 4),
-        } | columns_of(before, "before") | columns_of(after, "after")
+        best = before.best(after)
+        found = {
+            "floor_s": round(least(best.rates).total_s, 3),
+            "floor_distribute_s": round(least(best.rates).distribute_s, 3),
+            "floor_sort_s": round(least(best.rates).sort_s, 3),
+            "drift": round(before.rates.drift(after.rates), 4),
+        } | columns_of(before.rates, "before") | columns_of(after.rates, "after")
+        if best.memory:
+            found |= {"floor_memory_s": round(least(best.memory).total_s, 3)}
+            found |= columns_of(before.memory, "memory_before") | columns_of(after.memory, "memory_after")
+        if best.synced:
+            found |= {"floor_synced_s": round(least(best.rates, best.synced).total_s, 3),
+                      "synced_before": round(before.synced), "synced_after": round(after.synced)}
+        return found
 
     def why_failed(self):
         """None where the output is the sorted input; a step that discards has none."""

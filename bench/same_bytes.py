@@ -66,18 +66,19 @@ def main():
 def one_round(folder, memory_bytes, facts):
     """A row for each who moved these bytes, with the floor of the rates before and after all of them."""
     disk = OwnDiskBench(folder, 2 * GIB, 3)
-    before = disk.rates_of_both()
+    before = disk.rates_around()
     spilled, took = sort(folder, memory_bytes)
     took = {"sortmill": took} | {name: move(folder, spilled, at_once) for name, at_once in FIO_WAYS.items()}
-    after = disk.rates_of_both()
+    after = disk.rates_around()
+    best = before.best(after)
     budget = Budget.of("fixed", DATA_BYTES // RECORD_BYTES, facts["cores"], facts["clock_hz"])
-    floors = [floor(DATA_BYTES, memory_bytes, one.best(other), budget) for one, other in zip(before, after)]
+    floors = [floor(DATA_BYTES, memory_bytes, rates, budget) for rates in (best.rates, best.memory)]
     say(f"{memory_bytes / 1e9:.0f} GB: F {floors[0].total_s:.1f} s, of memory {floors[1].total_s:.1f}; "
         + ", ".join(f"{who} {sum(seconds):.1f}" for who, seconds in took.items()))
     return [{"memory_bytes": memory_bytes, "who": who, "spilled_bytes": spilled, "distribute_s": round(distribute_s, 2),
              "sort_s": round(sort_s, 2), "floor_distribute_s": round(floors[0].distribute_s, 2),
              "floor_sort_s": round(floors[0].sort_s, 2), "floor_s": round(floors[0].total_s, 2),
-             "floor_memory_s": round(floors[1].total_s, 2), "drift": round(before[0].drift(after[0]), 3)}
+             "floor_memory_s": round(floors[1].total_s, 2), "drift": round(before.rates.drift(after.rates), 3)}
             for who, (distribute_s, sort_s) in took.items()]
 
 

@@ -135,7 +135,7 @@ class ShapeRuns:
         drop_caches()
         command([SORTMILL, "--version"])
         takes_rates = self.disk is not None and shape.floor
-        before, before_memory = self.disk.rates_of_both() if takes_rates else (None, None)
+        before = self.disk.rates_around() if takes_rates else None
         warm_memory(memory + GIB)
         words = [SORTMILL, "sort", *shape.sort, "--memory", str(memory), "--temp", temp, "-o", output,
                  "--report", temp / "report.json", "-" if is_piped else data.path]
@@ -146,7 +146,7 @@ class ShapeRuns:
         row = measure(words, memory, self.asked.folder, log, spare_bytes)
         if row["exit_status"] != 0:
             fail(f"{shape.name}: {log.read_text()[-500:]}")
-        after, after_memory = self.disk.rates_of_both() if takes_rates else (None, None)
+        after = self.disk.rates_around() if takes_rates else None
         report = json.loads((temp / "report.json").read_text())
         if checked(shape, output) != (True, data.records, data.checksum):
             fail(f"{shape.name}: the output is wrong")
@@ -158,10 +158,11 @@ class ShapeRuns:
         if takes_rates:
             budget = Budget.of("fixed", data.byte_count // 100, self.asked.cores, self.facts["clock_hz"])
             fits = data.byte_count if shape.floor == "one pass" else memory
-            least = floor(data.byte_count, fits, before.best(after), budget)
-            row |= {"floor_s": round(least.total_s, 3), "drift": round(before.drift(after), 4)}
-            if before_memory and after_memory:
-                least = floor(data.byte_count, fits, before_memory.best(after_memory), budget)
+            best = before.best(after)
+            least = floor(data.byte_count, fits, best.rates, budget)
+            row |= {"floor_s": round(least.total_s, 3), "drift": round(before.rates.drift(after.rates), 4)}
+            if best.memory:
+                least = floor(data.byte_count, fits, best.memory, budget)
                 row["floor_memory_s"] = round(least.total_s, 3)
         output.unlink()
         shutil.rmtree(temp)

@@ -187,7 +187,11 @@ fn table(report: &DiskReport) -> String {
             "through the page cache"
         };
         let size = text::bytes(folder.bytes_total);
-        out += &format!("{}  {}, {size}, {direct}\n", number + 1, folder.path);
+        out += &format!("{}  {}, {size}, {direct}", number + 1, folder.path);
+        if let Some(synced) = folder.synced_bytes_per_s {
+            out += &format!("; {} written and synced", rates(&[number], synced));
+        }
+        out.push('\n');
     }
     out += &format!(
         "\n{:<9} {:<9} {:>9} {:>6} {:>9}   {:<29} {}\n",

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Rounds go through all settings in turn, so that a disk that drifts does so for all of them; a rate is the
-//! median of the rounds. What is deleted, touched for the first time or allocated is so outside the timing.
+//! median of the rounds. What is deleted, touched for the first time or allocated is so outside the timing. How long it took to
+//! lay the files out and sync them is told beside.
 
 mod choice;
 mod lane;
@@ -149,6 +150,11 @@ pub struct Folder {
     pub device: String,
     /// Whether the bytes went past the page cache. If not, its speed is mixed up with the disk's.
     pub direct_io: bool,
+    /// What was written when its files were laid out, over the time until the system said that it would outlive a loss of power.
+    /// A disk with a cache, and a virtual one whose host has one, takes bytes sooner than it has written them; an output is
+    /// synced, so this is what a job gets in the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synced_bytes_per_s: Option<Spread>,
 }
 
 /// One way of using the folders, in one setting. Folders are named by their number in
@@ -257,6 +263,9 @@ fn measure_all(
     for (folder, path) in folders.iter_mut().zip(&bench.folders) {
         let site = Site::lay_out(os, path, file_bytes, stop)?;
         folder.direct_io = site.read.file.access == Access::Direct;
+        let laid_out = [&site.read, &site.written];
+        let synced = laid_out.map(|file| per_s(file.bytes, file.synced_ns));
+        folder.synced_bytes_per_s = Some(Spread::of(synced.to_vec()));
         sites.push(site);
         step();
     }
@@ -276,12 +285,8 @@ fn measure_all(
                     written: written_bytes,
                     took_ns,
                 } = lane::run(os, stop, lanes, bench.window_ns)?;
-                let per_s = |bytes: u64| {
-                    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(took_ns))
-                        .expect("no disk moves an exabyte a second")
-                };
-                read.push(per_s(read_bytes));
-                written.push(per_s(written_bytes));
+                read.push(per_s(read_bytes, took_ns));
+                written.push(per_s(written_bytes, took_ns));
                 step();
             }
         }
@@ -302,6 +307,11 @@ fn measure_all(
             })
         });
     Ok(rows.collect())
+}
+
+fn per_s(bytes: u64, took_ns: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(took_ns.max(1)))
+        .expect("no disk moves an exabyte a second")
 }
 
 /// Which folders are read and which are written at the same time.
@@ -375,6 +385,8 @@ struct LaidOut<'a> {
     bytes: u64,
     /// Where the next measurement goes on, so that none finds what the one before left in a cache.
     at: AtomicU64,
+    /// How long it took to write and sync it.
+    synced_ns: u64,
     _temp: Temp<'a>,
 }
 
@@ -406,20 +418,17 @@ impl<'a> LaidOut<'a> {
             block_bytes: SETTING.block_bytes.min(bytes as usize),
             ..SETTING
         };
-        lane::write_whole(
-            os,
-            stop,
-            &file,
-            bytes,
-            setting,
-            &pool(os, setting, setting.depth)?,
-        )?;
+        let pool = pool(os, setting, setting.depth)?;
+        let began_ns = os.now_ns();
+        lane::write_whole(os, stop, &file, bytes, setting, &pool)?;
         os.sync(&file)
             .map_err(|error| Error::io("laying out a file", &file.path, &error))?;
+        let synced_ns = os.now_ns() - began_ns;
         Ok(Self {
             file,
             bytes,
             at: AtomicU64::new(0),
+            synced_ns,
             _temp: temp,
         })
     }
@@ -497,6 +506,7 @@ fn look_at(bench: &DiskBench, os: &dyn Os) -> Result<Vec<Folder>> {
             bytes_total: file_system.bytes_total,
             device: file_system.device,
             direct_io: false,
+            synced_bytes_per_s: None,
         })
     };
     bench.folders.iter().map(look).collect()

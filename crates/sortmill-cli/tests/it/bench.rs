@@ -54,6 +54,9 @@ fn a_table_names_every_setting() {
     ] {
         assert_eq!(table.matches(setting).count(), 3, "{setting:?}: {table}");
     }
+    // Before the rates, what both files took until they were safe.
+    let folder = table.lines().find(|line| line.starts_with("1  "));
+    assert!(folder.unwrap().ends_with(" written and synced"), "{table}");
     // Nothing on a pipe that only a terminal should see.
     assert_eq!(stderr(&output), "");
     nothing_in(&scratch.path("one"));

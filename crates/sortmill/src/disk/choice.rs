@@ -259,6 +259,7 @@ mod tests {
                 bytes_total: 1000,
                 device: "disk".into(),
                 direct_io: true,
+                synced_bytes_per_s: None,
             }],
             rows: mixed
                 .iter()

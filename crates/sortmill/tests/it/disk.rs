@@ -74,6 +74,9 @@ fn folders_alone_in_halves_and_together() {
     let told = &mut |done, of| steps.push((done, of));
     let report = measure(&bench(), &sim, &Stop::new(), told).unwrap();
     check_rows(&report.rows);
+    for folder in &report.folders {
+        assert!(folder.synced_bytes_per_s.unwrap().least > 0, "{folder:?}");
+    }
     assert_eq!(left(&sim), Vec::<PathBuf>::new());
     let all = 2 + 2 * 2 * 11;
     let expected: Vec<(usize, usize)> = (1..=all).map(|done| (done, all)).collect();
