@@ -18,10 +18,11 @@ def entry(word: str, records: Iterator[Record]) -> list[Record]:
 
 
 def index(lines: sm.Table) -> sm.Table:
-    documents = lines.flat_map(sm.extract("line", r"^([^\t]*)\t?(.*)$", {"document": str, "text": str}))
-    words = documents.flat_map(sm.words("text", lower=True, keep="document")).distinct()
-    entries = words.group_by("word").apply(entry, sort="document", columns={"word": str, "documents": str})
-    return entries.sort("word")
+    documents = lines.flat_map(sm.extract("line", r"(?-u)^([^\t]*)\t?(.*)$", {"document": str, "text": str}))
+    words = documents.flat_map(sm.words("text", lower=True, keep="document"))
+    # A record with a long list goes nowhere but into the output, where it may be of any length.
+    ordered = words.select("word", "document").distinct(order="sorted")
+    return ordered.group_by("word", order="sorted").apply(entry, columns={"word": str, "documents": str})
 
 
 def main() -> None:

@@ -203,3 +203,23 @@ def test_functions_may_answer_dictionaries(processes: int) -> None:
 
     assert run(lambda batch: {"c": batch["c"].dictionary_encode()}, "pyarrow") == records
     assert run(lambda frame: frame.assign(c=frame["c"].astype("category")), "pandas") == records
+
+
+def test_who_only_looks_at_the_schema(tmp_path: Path) -> None:
+    """DuckDB asks for a stream three times for each query, and each time the pipeline ran."""
+    runs = []
+
+    class Numbers:
+        def __iter__(self) -> Iterator[tuple[int]]:
+            runs.append(1)
+            return iter([(number,) for number in range(5)])
+
+    made = sm.Pipeline().from_iter(Numbers(), {"a": int})
+    wanted = [(number,) for number in range(5)]
+    assert duckdb.execute("from made order by a").fetchall() == wanted and len(runs) == 1
+    # Whoever reads has what is there now, and what was read does not stay.
+    assert pa.table(made).num_rows == 5 and len(runs) == 2
+    assert pl.DataFrame(made).shape == (5, 1) and len(runs) == 3
+    stream = pa.RecordBatchReader.from_stream(made)
+    assert stream.schema.names == ["a"] and len(runs) == 4
+    assert stream.read_all().num_rows == 5 and pa.table(made).num_rows == 5 and len(runs) == 5

@@ -88,7 +88,7 @@ def test_the_cause_is_what_the_error_tells_of(tmp_path: Path, processes: int) ->
     for _ in range(4):
         error = failed(tmp_path, lambda table: table.map(raises, {"line": str}), processes=processes)
         assert isinstance(error.__cause__, ValueError)
-        assert error.cause == f"ValueError: {error.__cause__}"
+        assert error.cause == f"ValueError: {error.__cause__}, of the record {{'line': '{error.__cause__}'}}"
 
 
 def test_little_memory_is_enough_on_many_cores(text: Text, tmp_path: Path) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-import sysconfig
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = sysconfig.get_path("scripts")
 
 
 def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,19 +49,3 @@ def test_the_examples_run(tmp_path: Path) -> None:
     often = sorted(((three, n) for three, n in counts.items() if n > 1), key=lambda one: (-one[1], one[0]))
     lines = "".join(f"{three},{n}\n" for three, n in often)
     assert (tmp_path / "three.csv").read_text() == "ngram,n\n" + lines
-
-
-def test_the_examples_run_as_the_readme_says(tmp_path: Path) -> None:
-    """Its lines as they stand, over less data; of Rust's there is one, which needs the compiler."""
-    block = re.search(r"```sh\n(sortmill gen text .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert block is not None
-    lines = [line.replace("00MB", "MB").replace("20MB", "500kB") for line in block[1].splitlines() if not line.startswith("cargo")]
-    assert all(f"examples/{program.name} " in block[1] for program in (ROOT / "examples").glob("*.py"))
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    environment = os.environ | {"PATH": f"{SCRIPTS}:{os.environ['PATH']}"}
-    subprocess.run(["sh", "-ec", "\n".join(lines)], cwd=tmp_path, env=environment, check=True, stdout=subprocess.PIPE)
-    made = [tmp_path / name for name in ("words.csv", "ngrams.csv", "found.txt", "index.txt", "sessions.csv", "ranks.txt")]
-    assert all(path.stat().st_size for path in made)
-    assert sum(path.read_bytes().count(b"\n") for path in (tmp_path / "shuffled").iterdir() if path.name != "manifest.json") == (
-        (tmp_path / "text.txt").read_bytes().count(b"\n")
-    )

@@ -35,12 +35,16 @@ def test_inverted_index(tmp_path: Path, draw: random.Random) -> None:
     for number in range(300):
         words = [draw.choice(["w{}", "Ärger{}", "É{}x"]).format(int(draw.paretovariate(0.7)) % 500) for _ in range(draw.randrange(40))]
         documents[f"doc {number:03}"] = ", ".join(words)
-    (tmp_path / "in.txt").write_text("".join(f"{name}\t{text}\n" for name, text in documents.items()))
+    lines = "".join(f"{name}\t{text}\n" for name, text in documents.items())
+    # What is no UTF-8 only separates words; a document with it was left out.
+    (tmp_path / "in.txt").write_bytes(lines.encode() + b"other\tw1 caf\xe9 w2\n")
     assert "proven" in run("inverted_index.py", tmp_path / "in.txt", tmp_path / "out.txt")
     index: dict[str, set[str]] = defaultdict(set)
     for name, text in documents.items():
         for word in re.findall(r"[^\W_]+", text.lower()):
             index[word].add(name)
+    for word in ("w1", "caf", "w2"):
+        index[word].add("other")
     wanted = [f"{word}\t{' '.join(sorted(index[word]))}" for word in sorted(index, key=str.encode)]
     assert (tmp_path / "out.txt").read_text().splitlines() == wanted
 

@@ -349,6 +349,7 @@ def test_an_exception_of_a_worker_process(tmp_path: Path) -> None:
     assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, KeyError)
     assert (error.file, error.offset) == (str(tmp_path / "in.txt"), at)
     assert "in deep" in "".join(traceback.format_exception(error))
+    assert error.cause.endswith(", of the record {'line': 'line 150 '}")
 
     def odd(record: dict[str, Any]) -> Any:
         raise Odd("strange", "thing")

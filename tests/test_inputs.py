@@ -8,6 +8,8 @@ import io
 import json
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -335,3 +337,60 @@ def test_many_fixed_records(tmp_path: Path, draw: random.Random) -> None:
     job.run(memory="64 MiB", temp=tmp_path)
     records.sort(key=lambda record: record[:10])
     assert (tmp_path / "out.bin").read_bytes() == b"".join(records)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        # Nobody looks into a pipe but who reads all of it.
+        ("table.write_text('a'); job.explain(memory='128 MiB')", None),
+        ("table.write_text('a'); table.write_jsonl('b')", "/dev/stdin is a pipe, which can be read once"),
+        ("print(table.head(2)); table.write_text('a')", "what comes through a pipe can be read once, and it has been"),
+        ("print(table.sort('n').collect(memory='128 MiB')[0]); table.sort('n').write_text('a')", "can be read once, and it has been"),
+    ],
+)
+def test_a_pipe_is_read_once(tmp_path: Path, script: str, said: str | None) -> None:
+    """What read it again found nothing, and said that it was proven."""
+    program = f"""
+import sortmill as sm
+job = sm.Pipeline()
+table = job.read_csv("/dev/stdin", {{"word": str, "n": int}})
+{script}
+print(job.run(memory="128 MiB"))
+"""
+    lines = [f"{number},word {number}" for number in range(50_000)]
+    fed = "\n".join(["n,word", *lines, ""])
+    done = subprocess.run([sys.executable, "-c", program], input=fed, capture_output=True, text=True, cwd=tmp_path)
+    if said is None:
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "a").read_text().splitlines() == ["\t".join(reversed(line.split(","))) for line in lines]
+    else:
+        assert done.returncode == 1 and "UsageError" in done.stderr and said in done.stderr, done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+def test_json_lines_tell_their_columns(tmp_path: Path) -> None:
+    lines = [{"name": f"n{at}", "count": at, "big": 2**63 + at, "price": at / 2 if at % 2 else at, "paid": at % 3 == 0} for at in range(9)]
+    more: list[dict[str, Any]] = [{"late": "x", "tags": [1], "count": None}, *lines]
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in more).encode()))
+    table = sm.Pipeline().read_jsonl(tmp_path / "in.jsonl.gz")
+    wanted = {"late": "string?", "count": "i64?", "name": "string?", "big": "u64?", "price": "f64?", "paid": "bool?"}
+    assert table.columns == wanted
+    rows = [{name: line.get(name) for name in wanted} for line in more]
+    assert table.collect(memory="128 MiB") == rows
+    # What comes later may be missing, and must be of its type.
+    (tmp_path / "long.jsonl").write_text('{"a":1}\n' * 200_000 + '{"b":1}\n')
+    assert sm.Pipeline().read_jsonl(tmp_path / "long.jsonl").filter(sm.col("a").is_null()).collect(memory="128 MiB") == [{"a": None}]
+    (tmp_path / "long.jsonl").write_text('{"a":1}\n' * 200_000 + '{"a":"1"}\n')
+    with pytest.raises(sm.InputError):
+        sm.Pipeline().read_jsonl(tmp_path / "long.jsonl").collect(memory="128 MiB")
+    (tmp_path / "bad.jsonl").write_text('{"a":1}\n{"a":"x"}\n')
+    with pytest.raises(sm.UsageError, match="a is of type i64 in some objects and string in others"):
+        sm.Pipeline().read_jsonl(tmp_path / "bad.jsonl")
+    (tmp_path / "bad.jsonl").write_text('{"a":1}\n[2]\n')
+    with pytest.raises(sm.InputError, match="a JSON object") as raised:
+        sm.Pipeline().read_jsonl(tmp_path / "bad.jsonl")
+    assert (raised.value.file, raised.value.offset) == (str(tmp_path / "bad.jsonl"), 8)
+    (tmp_path / "bad.jsonl").write_text("\n\n")
+    with pytest.raises(sm.InputError, match="no object names a column"):
+        sm.Pipeline().read_jsonl(tmp_path / "bad.jsonl")

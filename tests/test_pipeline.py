@@ -189,9 +189,11 @@ def test_errors_name_the_place(tmp_path: Path) -> None:
     assert isinstance(error.__cause__, ValueError)
     assert "in fails" in "".join(traceback.format_exception(error.__cause__))
     assert (error.file, error.offset) == (str(tmp_path / "in.txt"), 4)
+    assert error.cause.endswith(", of the record {'line': 'x'}")
     # Behind the sort nobody knows the place any more.
     error = run(lambda table: table.sort("line").filter(fails))
     assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, ValueError)
+    assert error.cause.endswith(", of the record {'line': 'x'}")
     error = run(lambda table: table.group_by("line").reduce(lambda a, b: a).map(fails, columns={"n": int}))
     assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, ValueError)
     error = run(lambda table: table.map(lambda record: "text", columns={"n": int}))

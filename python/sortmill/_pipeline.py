@@ -144,17 +144,20 @@ class Pipeline:
     def read_jsonl(
         self,
         paths: Path | Sequence[Path],
-        columns: Mapping[str, ColumnType],
+        columns: Mapping[str, ColumnType] | None = None,
         *,
         file: str | None = None,
         line_number: str | None = None,
     ) -> Table:
         """JSON objects, one a line: the members that `columns` names, each of its type and in every object.
 
-        Where values may be missing (`int | None`) one that is `null` or not there is `None`.
+        Where values may be missing (`int | None`) one that is `null` or not there is `None`. Without `columns` they are the members
+        of the objects that the first file begins with (1 MiB; it must be there), but for lists and objects, each of the type that its
+        values have there (text is `str`, a time too), and any of them may be missing.
         """
         files = files_of(paths)
-        return self._read(_sortmill.read_jsonl(files, columns_of(columns)), files, file, line_number)
+        asked = _sortmill.jsonl_columns(files) if columns is None else columns_of(columns)
+        return self._read(_sortmill.read_jsonl(files, asked), files, file, line_number)
 
     def read_fixed(
         self,
@@ -232,6 +235,8 @@ class Pipeline:
         jobs = self._written()
         for job in jobs:
             job.check()
+            if len(jobs) > 1 and (pipe := job.pipe()):
+                raise UsageError(f"{pipe} is a pipe, which can be read once, and each output is made from the inputs: write it to a file first")
         for number, files in enumerate(self._reads):
             _none_read(self._outputs[:number], files, "is read for the outputs behind it, too: write it last, or to another place")
         reports: list[tuple[str, str, str]] = []
@@ -285,6 +290,7 @@ class Table:
         self._pipeline = pipeline
         self._reads = reads
         self._table = table
+        self._unread: _sortmill.Rows | None = None
 
     def _next(self, table: _sortmill.Table) -> Table:
         return Table(self._pipeline, table, self._reads)
@@ -524,8 +530,13 @@ class Table:
         return ArrowResult(Report(*told), rows, self.columns)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """`collect_arrow` as it is without arguments, as an Arrow stream."""
-        return self.collect_arrow().__arrow_c_stream__(requested_schema)
+        """`collect_arrow` as it is without arguments, as an Arrow stream.
+
+        Who asks several times and reads once, as DuckDB does to see the schema, has it computed once.
+        """
+        if self._unread is None or not self._unread.are_there():
+            self._unread = self.collect_arrow()._rows
+        return self._unread.stream_once()
 
     def head(
         self,

@@ -112,10 +112,13 @@ class Report:
 
     @property
     def function_share(self) -> float:
-        """What part of the time, from 0 to 1, functions of yours worked in each of their processes or threads."""
+        """What part of the time, from 0 to 1, functions of yours worked in each of their processes or threads, as far as the engine
+        has threads that ask them, each one at a time.
+        """
         busy_ns = sum(int(one["busy_ns"]) for one in self.functions)
         wall_ns = sum(int(phase["report"]["wall_ns"]) for phase in self.phases)
-        count: int = self.processes["count"] or self._threads
+        asking = max((int(phase["report"]["plan"]["worker_count"]) for phase in self.phases), default=1)
+        count = min(int(self.processes["count"]) or self._threads, asking)
         return min(1.0, busy_ns / max(1, wall_ns * count))
 
     @property

@@ -27,8 +27,8 @@ pub struct Disk {
     #[arg(value_name = "DIR", default_value = ".")]
     folders: Vec<PathBuf>,
 
-    /// How long each measurement takes, after a quarter of that to get going. More shows what a disk gives
-    /// when its caches are full; what is measured for less than half a second is not kept
+    /// How long each measurement takes, after a quarter of that to get going, unless a file is full before. More shows what a disk
+    /// gives when its caches are full; what is measured for less than half a second is not kept
     #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
     seconds: f64,
 
@@ -36,8 +36,8 @@ pub struct Disk {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
 
-    /// Size of each of the two files in a folder. Default: 2 GiB, or a quarter of what is free. What is measured in files
-    /// below 512 MiB is not kept
+    /// Size of each of the two files in a folder. Default: 2 GiB, with --seconds above 1 2.5 GiB for each of them, or a quarter
+    /// of what is free. What is measured in files below 512 MiB is not kept
     #[arg(long, value_name = "SIZE", value_parser = file_size)]
     bytes: Option<u64>,
 
@@ -173,10 +173,18 @@ fn too_little(window_ns: u64, round_count: usize, file_bytes: u64) -> Option<Str
 
 /// What was measured, for people: first how and where, then every rate, then what is best.
 fn table(report: &DiskReport) -> String {
+    let mut each = text::seconds(report.window_ns);
+    if report.shortest_ns < report.window_ns / 10 * 9 {
+        each += &format!(
+            " of each or until a file was full ({} the soonest)",
+            text::seconds(report.shortest_ns)
+        );
+    } else {
+        each += " of each";
+    }
     let mut out = format!(
-        "{} x {} of each, median (least - most); files of {}, {}\n\n",
+        "{} x {each}, median (least - most); files of {}, {}\n\n",
         report.round_count,
-        text::seconds(report.window_ns),
         text::bytes(report.file_bytes),
         report.back_end
     );

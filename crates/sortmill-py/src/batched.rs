@@ -144,11 +144,23 @@ impl Failure {
     }
 
     /// The same, which tells the key of the group that it is about.
-    pub fn of_group(mut self, key: &Bound<'_, PyAny>) -> Self {
+    pub fn of_group(self, key: &Bound<'_, PyAny>) -> Self {
+        self.about("in the group", key)
+    }
+
+    /// The same, which tells the record that a function was called with if that is why it failed.
+    fn of_record(self, record: &Bound<'_, PyAny>) -> Self {
+        match self.raised {
+            Some(_) => self.about("of the record", record),
+            None => self,
+        }
+    }
+
+    fn about(mut self, what: &str, shown: &Bound<'_, PyAny>) -> Self {
         const SHOWN_CHARS: usize = 200;
-        if let Ok(shown) = key.repr() {
+        if let Ok(shown) = shown.repr() {
             let shown: String = shown.to_string_lossy().chars().take(SHOWN_CHARS).collect();
-            self.error.cause += &format!(", in the group {shown}");
+            self.error.cause += &format!(", {what} {shown}");
         }
         self
     }
@@ -311,6 +323,18 @@ impl Definition {
         let dict: Bound<'_, PyDict> = batch
             .with(&self.kinds, at, dict)
             .map_err(|error| Failure::plain(at, error))?;
+        let done = self.call_with_dict(function, &dict, (batch, at), made);
+        done.map_err(|failure| failure.of_record(&dict))
+    }
+
+    fn call_with_dict(
+        &self,
+        function: &Bound<'_, PyAny>,
+        dict: &Bound<'_, PyDict>,
+        (batch, at): (&Gathered, usize),
+        made: &mut Gathered,
+    ) -> Result<(), Failure> {
+        let py = function.py();
         let answer = function.call1((dict,));
         let answer = answer.map_err(|error| Failure::raised(py, at, error))?;
         match self.kind {

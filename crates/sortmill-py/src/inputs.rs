@@ -52,6 +52,15 @@ pub fn csv_names(
     names.map_err(|error| raised(py, &error))
 }
 
+/// The columns that the first JSON objects have, and their types.
+#[pyfunction]
+pub fn jsonl_columns(py: Python<'_>, patterns: Vec<PathBuf>) -> PyResult<Vec<(String, String)>> {
+    let found = host().and_then(|host| pipeline::jsonl_columns(&host, &patterns));
+    let found = found.map_err(|error| raised(py, &error))?;
+    let told = |column: &pipeline::Column| (column.name.clone(), column.type_name());
+    Ok(found.iter().map(told).collect())
+}
+
 /// JSON objects, of which some members are columns.
 #[pyfunction]
 pub fn read_jsonl(

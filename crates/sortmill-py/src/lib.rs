@@ -104,6 +104,7 @@ fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inputs::read_text, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_csv, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::csv_names, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::jsonl_columns, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_jsonl, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_fixed, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::read_kv, module)?)?;

@@ -117,21 +117,44 @@ impl Runs {
         }
     }
 
-    /// What would be done.
+    /// What functions run in at `place`, of which at most `most` processes are needed.
+    fn pool(
+        &self,
+        py: Python<'_>,
+        asked: &Asked,
+        (place, most): (Place, usize),
+    ) -> PyResult<Option<Arc<Pool>>> {
+        let Place::Processes(count) = place else {
+            return Ok(None);
+        };
+        let pool = Pool::new(py, &self.functions, count.min(most), asked.worker_memory)?;
+        Ok(Some(Arc::new(pool)))
+    }
+
+    /// What would be done. Functions are called with some records, where they would be when it is done.
     pub fn explain(
         &self,
         py: Python<'_>,
         asked: &Asked,
         make: impl Fn(&Arc<Running>) -> Result<Pipeline, Error> + Sync,
     ) -> PyResult<String> {
-        let running: Arc<Running> = Arc::default();
-        let mut told = work(py, &running.raised, |stop| {
+        let place = self.place(py, asked);
+        // One plan calls one function at a time.
+        let pool = self.pool(py, asked, (place, 1))?;
+        let running = Arc::new(Running::new(pool.clone()));
+        let told = work(py, &running.raised, |stop| {
             running.ends_with(stop);
+            if let Some(pool) = &pool {
+                pool.ends_with(stop);
+            }
             make(&running)?.explain(&asked.settings(), &host()?)
-        })?;
+        });
+        if let Some(pool) = &pool {
+            pool.end(told.is_ok());
+        }
+        let mut told = told?;
         if !self.functions.is_empty() {
-            let words = self.place(py, asked).words();
-            told += &format!("functions        {words}\n");
+            told += &format!("functions        {}\n", place.words());
         }
         Ok(told)
     }
@@ -145,13 +168,7 @@ impl Runs {
         + Send,
     ) -> PyResult<(Told, T)> {
         let place = self.place(py, asked);
-        let pool = match place {
-            Place::Here(_) => None,
-            Place::Processes(count) => {
-                let pool = Pool::new(py, &self.functions, count, asked.worker_memory)?;
-                Some(Arc::new(pool))
-            }
-        };
+        let pool = self.pool(py, asked, (place, usize::MAX))?;
         let running = Arc::new(Running::new(pool.clone()));
         let watched: Arc<Watched> = Arc::default();
         let host = host().map_err(|error| raised(py, &error))?;

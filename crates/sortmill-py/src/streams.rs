@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use sortmill::error::{Error, ErrorKind};
@@ -140,7 +140,8 @@ impl Handing {
 /// The records of a table, proven, in a file that goes with this.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Rows {
-    file: Arc<File>,
+    /// `None` once a stream has been read that was the only one.
+    file: Arc<Mutex<Option<Arc<File>>>>,
     columns: Vec<Column>,
 }
 
@@ -150,9 +151,30 @@ impl Rows {
         let file = File::open(path);
         let file = file.map_err(|error| Error::io("opening the result", path, &error))?;
         Ok(Self {
-            file: Arc::new(file),
+            file: Arc::new(Mutex::new(Some(Arc::new(file)))),
             columns,
         })
+    }
+
+    /// A stream of all records; what it `empties` when the first of them are asked for.
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        empties: Option<Arc<Mutex<Option<Arc<File>>>>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let file = lock(&self.file).clone();
+        let read = || PyValueError::new_err("these records have been read and are gone");
+        let reader = Reader {
+            file: file.ok_or_else(read)?,
+            empties,
+            kinds: kinds_of(&self.columns),
+            schema: Arc::new(schema(&self.columns)),
+            columns: self.columns.clone(),
+            offset: rows_heading(&self.columns).len() as u64,
+            bytes: Vec::new(),
+            batch: Gathered::new(&kinds_of(&self.columns)),
+        };
+        stream_capsule(py, Box::new(reader))
     }
 }
 
@@ -166,22 +188,25 @@ impl Rows {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let reader = Reader {
-            file: Arc::clone(&self.file),
-            kinds: kinds_of(&self.columns),
-            schema: Arc::new(schema(&self.columns)),
-            columns: self.columns.clone(),
-            offset: rows_heading(&self.columns).len() as u64,
-            bytes: Vec::new(),
-            batch: Gathered::new(&kinds_of(&self.columns)),
-        };
-        stream_capsule(py, Box::new(reader))
+        self.stream(py, None)
+    }
+
+    /// The same, of records that are gone when one has been read: until then who only looks at the schema can ask again.
+    fn stream_once<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        self.stream(py, Some(Arc::clone(&self.file)))
+    }
+
+    /// Whether they can be read still.
+    fn are_there(&self) -> bool {
+        lock(&self.file).is_some()
     }
 }
 
 /// One way through a file of records.
 struct Reader {
     file: Arc<File>,
+    /// Where it lies for those that read after this one, until this one begins.
+    empties: Option<Arc<Mutex<Option<Arc<File>>>>>,
     columns: Vec<Column>,
     kinds: Vec<Type>,
     schema: SchemaRef,
@@ -194,6 +219,9 @@ struct Reader {
 impl Reader {
     /// The next records; none at the end.
     fn fill(&mut self) -> Result<(), String> {
+        if let Some(empties) = self.empties.take() {
+            *lock(&empties) = None;
+        }
         self.batch.clear();
         let mut wanted = BATCH_BYTES;
         loop {

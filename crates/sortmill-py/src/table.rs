@@ -708,6 +708,13 @@ impl Job {
         checked.map_err(|error| raised(py, &error))
     }
 
+    /// The first pipe that it reads.
+    fn pipe(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let found = host().and_then(|host| self.pipeline.pipe(&host));
+        let found = found.map_err(|error| raised(py, &error))?;
+        Ok(found.map(|path| path.display().to_string()))
+    }
+
     /// What would be done.
     fn explain(&self, py: Python<'_>, asked: Asked) -> PyResult<String> {
         self.runs.explain(py, &asked, &*self.make)

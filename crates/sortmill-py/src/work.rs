@@ -42,7 +42,10 @@ impl Raised {
     fn cause_of(&self, py: Python<'_>, error: &Error) -> Option<PyErr> {
         let mut exceptions = std::mem::take(&mut *lock(&self.exceptions));
         // Behind it may stand in which group, and in which records.
-        let is_told = |exception: &PyErr| error.cause.starts_with(&words(py, exception));
+        let is_told = |exception: &PyErr| {
+            let behind = error.cause.strip_prefix(&*words(py, exception));
+            behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(", "))
+        };
         let told = exceptions.iter().position(is_told);
         (!exceptions.is_empty()).then(|| exceptions.swap_remove(told.unwrap_or(0)))
     }

@@ -338,10 +338,7 @@ impl Records {
                 record.len()
             ));
         } else if self.bytes.len() + record.len() > self.bytes_max {
-            self.fail(format!(
-                "it made more than {} bytes out of one record",
-                self.bytes_max / 2
-            ));
+            self.fail_for_room();
         } else {
             self.bytes.extend_from_slice(record);
             if self.every.is_none() {
@@ -396,6 +393,19 @@ impl Records {
             "calling the map function",
             cause,
         ));
+    }
+
+    fn fail_for_room(&mut self) {
+        let cause = format!(
+            "it made more than {} bytes out of one record",
+            self.bytes_max / 2
+        );
+        let error = Error::new(ErrorKind::Memory, "calling the map function", cause);
+        self.refuse(
+            error.hint(
+                "Give the job more memory, or fewer threads, of which each has its part of it.",
+            ),
+        );
     }
 
     /// The function could not do its work: the job fails when it returns.

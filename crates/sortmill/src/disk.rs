@@ -41,8 +41,8 @@ use lane::{Bytes, Lane};
 pub struct DiskBench {
     /// Where: files are made in each of them.
     pub folders: Vec<PathBuf>,
-    /// Bytes of each of the two files in a folder; `None` is 2 GiB, or a quarter of what is free if that is
-    /// less.
+    /// Bytes of each of the two files in a folder; `None` is 2 GiB, 2.5 for each second that is measured if that is longer than
+    /// one, or a quarter of what is free if that is less.
     pub file_bytes: Option<u64>,
     /// Sizes and depths.
     pub settings: Vec<Setting>,
@@ -129,8 +129,11 @@ pub struct DiskReport {
     pub file_bytes: u64,
     /// How often each was measured.
     pub round_count: usize,
-    /// How long each time.
+    /// How long each time, if no file was full before.
     pub window_ns: u64,
+    /// How long the shortest time was.
+    #[serde(default)]
+    pub shortest_ns: u64,
     /// Where.
     pub folders: Vec<Folder>,
     /// The rates.
@@ -194,7 +197,7 @@ impl Spread {
         rates.sort_unstable();
         Self {
             least: rates[0],
-            median: rates[rates.len() / 2],
+            median: rates[(rates.len() - 1) / 2].midpoint(rates[rates.len() / 2]),
             most: rates[rates.len() - 1],
         }
     }
@@ -217,7 +220,7 @@ pub fn measure(
     let mut folders = look_at(bench, os)?;
     let file_bytes = room(bench, os, &folders)?;
     let rows = measure_all(bench, os, stop, (&mut folders, file_bytes), told);
-    let rows = rows.map_err(|error| told_if_full(error, file_bytes))?;
+    let (rows, shortest_ns) = rows.map_err(|error| told_if_full(error, file_bytes))?;
     Ok(DiskReport {
         version: 1,
         measured_s: bench.measured_s,
@@ -225,6 +228,7 @@ pub fn measure(
         file_bytes,
         round_count: bench.round_count,
         window_ns: bench.window_ns,
+        shortest_ns,
         rows,
         folders,
     })
@@ -242,15 +246,15 @@ fn told_if_full(error: Error, file_bytes: u64) -> Error {
     ))
 }
 
-/// Lays the files out and measures every setting. Answers all rows, and notes of each folder whether it takes direct
-/// I/O.
+/// Lays the files out and measures every setting. Answers all rows and how long the shortest measurement was, and notes of each
+/// folder whether it takes direct I/O.
 fn measure_all(
     bench: &DiskBench,
     os: &dyn Os,
     stop: &Stop,
     (folders, file_bytes): (&mut [Folder], u64),
     told: &mut dyn FnMut(usize, usize),
-) -> Result<Vec<Row>> {
+) -> Result<(Vec<Row>, u64)> {
     let cases = cases(folders.len());
     let steps = bench.folders.len() + bench.round_count * bench.settings.len() * cases.len();
     let mut done = 0;
@@ -269,6 +273,7 @@ fn measure_all(
         sites.push(site);
         step();
     }
+    let mut shortest_ns = u64::MAX;
     let mut rates = vec![vec![(Vec::new(), Vec::new()); cases.len()]; bench.settings.len()];
     for _ in 0..bench.round_count {
         for (setting, rates) in bench.settings.iter().zip(&mut rates) {
@@ -285,6 +290,7 @@ fn measure_all(
                     written: written_bytes,
                     took_ns,
                 } = lane::run(os, stop, lanes, bench.window_ns)?;
+                shortest_ns = shortest_ns.min(took_ns);
                 read.push(per_s(read_bytes, took_ns));
                 written.push(per_s(written_bytes, took_ns));
                 step();
@@ -306,7 +312,7 @@ fn measure_all(
                 write_bytes_per_s: Spread::of(written),
             })
         });
-    Ok(rows.collect())
+    Ok((rows.collect(), shortest_ns))
 }
 
 fn per_s(bytes: u64, took_ns: u64) -> u64 {
@@ -515,7 +521,6 @@ fn look_at(bench: &DiskBench, os: &dyn Os) -> Result<Vec<Folder>> {
 /// How long the files will be. Asks every file system for the room before anything is written.
 fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<u64> {
     const DOING: &str = "looking for free space";
-    const USUAL_BYTES: u64 = 2 << 30;
     let mut least = u64::MAX;
     let mut tightest = &bench.folders[0];
     for (folder, path) in folders.iter().zip(&bench.folders) {
@@ -536,7 +541,7 @@ fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<u64> {
         .map(|setting| setting.in_flight_bytes());
     let needed = in_flight.max().unwrap_or(0);
     // A quarter leaves room to others, but what is in flight must fit.
-    let usual = USUAL_BYTES.min(least / 4).max(needed);
+    let usual = usual_bytes(bench.window_ns).min(least / 4).max(needed);
     let bytes = align_down(bench.file_bytes.unwrap_or(usual));
     if bytes > least {
         let cause = format!(
@@ -561,4 +566,38 @@ fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<u64> {
         ));
     }
     Ok(bytes)
+}
+
+/// How long files are if nobody says it, so that those written in `window_ns` and the time to get going are not full before, at two
+/// gigabytes a second.
+fn usual_bytes(window_ns: u64) -> u64 {
+    const BYTES: u64 = 2 << 30;
+    const NS: u64 = 1_000_000_000;
+    match window_ns > NS {
+        true => u64::try_from(u128::from(BYTES) * u128::from(window_ns) * 5 / 4 / u128::from(NS))
+            .unwrap_or(u64::MAX),
+        false => BYTES,
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::{Spread, usual_bytes};
+
+    /// `--seconds 60` ended after one, when files of 2 GiB were full, and said 60.
+    #[test]
+    fn files_are_as_long_as_what_is_measured_takes() {
+        let seconds = |seconds: u64| usual_bytes(seconds * 1_000_000_000);
+        assert_eq!((seconds(0), seconds(1)), (2 << 30, 2 << 30));
+        assert_eq!((seconds(4), seconds(60)), (10 << 30, 150 << 30));
+    }
+
+    #[test]
+    fn the_middle_of_two_rounds_lies_between_them() {
+        let median = |rates: &[u64]| Spread::of(rates.to_vec()).median;
+        assert_eq!(
+            [median(&[5]), median(&[9, 3]), median(&[9, 1, 4])],
+            [5, 6, 4]
+        );
+    }
 }

@@ -683,7 +683,7 @@ impl Report {
             out,
             "\nsample {}, {}; sync and name {}",
             text::seconds(self.sample_ns),
-            match self.nodes.is_empty() {
+            match self.nodes.is_empty() && !self.plan.looks_for_order {
                 true => "while reading",
                 false => "before reading",
             },

@@ -88,6 +88,11 @@ pub enum BoundBy {
         /// What is synced.
         path: String,
     },
+    /// Giving the output its name, which deletes what had that before.
+    Name {
+        /// What is named.
+        path: String,
+    },
     /// The processor.
     Cpu {
         /// The costliest of the stages that were waited for.
@@ -208,33 +213,58 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
     .collect()
 }
 
-/// Judges what comes after sorting: reading the output again where it was verified, else syncing it.
+/// How long each part of what comes after sorting took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Commit {
+    /// Cutting the output to its length and syncing it.
+    pub sync_ns: u64,
+    /// Reading it again, where it was verified.
+    pub verify_ns: u64,
+    /// Giving it its name, which deletes what had that before.
+    pub name_ns: u64,
+}
+
+impl Commit {
+    /// All of it.
+    #[must_use]
+    pub fn all_ns(self) -> u64 {
+        self.sync_ns + self.verify_ns + self.name_ns
+    }
+}
+
+/// Judges what comes after sorting, by what took longest of it.
 #[must_use]
-pub fn judge_commit(
-    commit_ns: u64,
-    output_bytes: u64,
-    verified: bool,
-    output: &End,
-) -> Option<Verdict> {
+pub fn judge_commit(commit: Commit, output_bytes: u64, output: &End) -> Option<Verdict> {
+    let commit_ns = commit.all_ns();
     if commit_ns < JUDGED_NS_MIN || output.is_stream {
         return None;
     }
     let path = output.name.clone();
-    let (bound_by, rates, told) = match verified {
-        true => (
-            BoundBy::Read { path },
-            Rates {
-                read_bytes_per_s: per_second(output_bytes, commit_ns),
-                write_bytes_per_s: 0,
-            },
-            "reading the output again took most of it",
-        ),
-        false => (
-            BoundBy::Sync { path },
-            Rates::default(),
-            "syncing the output took most of it",
-        ),
+    let Commit {
+        sync_ns,
+        verify_ns,
+        name_ns,
+    } = commit;
+    let (bound_by, rates) = if verify_ns >= sync_ns.max(name_ns) {
+        let rates = Rates {
+            read_bytes_per_s: per_second(output_bytes, verify_ns),
+            write_bytes_per_s: 0,
+        };
+        (BoundBy::Read { path }, rates)
+    } else if sync_ns >= name_ns {
+        (BoundBy::Sync { path }, Rates::default())
+    } else {
+        (BoundBy::Name { path }, Rates::default())
     };
+    let parts = [
+        (sync_ns, "syncing the output"),
+        (verify_ns, "reading it again"),
+        (name_ns, "its name, and deleting what had it before"),
+    ];
+    let took = parts.iter().filter(|(ns, _)| *ns * 100 >= commit_ns);
+    let told: Vec<String> = took
+        .map(|(ns, what)| format!("{what} took {}", text::seconds(*ns)))
+        .collect();
     let mut verdict = Verdict {
         phase: "commit".to_owned(),
         wall_ns: commit_ns,
@@ -242,7 +272,7 @@ pub fn judge_commit(
         rates,
         probe: None,
         share_percent: None,
-        evidence: vec![told.to_owned()],
+        evidence: vec![told.join(", ")],
         sentence: String::new(),
     };
     verdict.sentence = verdict.words();
@@ -318,6 +348,7 @@ impl Verdict {
             ),
             BoundBy::Sample { path } => format!("the small reads of the sample of {path}"),
             BoundBy::Sync { path } => format!("syncing {path}"),
+            BoundBy::Name { path } => format!("the output getting its name, {path}"),
             BoundBy::Cpu {
                 stage,
                 worker_count,
@@ -366,6 +397,7 @@ impl BoundBy {
             Self::ReadAndWrite { .. } => (true, true),
             Self::Sample { .. }
             | Self::Sync { .. }
+            | Self::Name { .. }
             | Self::Cpu { .. }
             | Self::Memory { .. }
             | Self::Turns => (false, false),
@@ -385,5 +417,45 @@ fn plural(count: u64, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_longest_of_the_commit_is_told() {
+        let output = End {
+            name: "out".to_owned(),
+            is_stream: false,
+            device: Some(1),
+        };
+        let said = |sync_ns, verify_ns, name_ns| {
+            let [sync_ns, verify_ns, name_ns] =
+                [sync_ns, verify_ns, name_ns].map(|tenths: u64| tenths * 100_000_000);
+            let commit = Commit {
+                sync_ns,
+                verify_ns,
+                name_ns,
+            };
+            let verdict = judge_commit(commit, 3_000_000_000, &output).unwrap();
+            format!("{}; {}", verdict.sentence, verdict.evidence.join(", "))
+        };
+        assert_eq!(
+            said(20, 0, 0),
+            "commit was bound by syncing out; syncing the output took 2.0 s"
+        );
+        assert_eq!(
+            said(5, 20, 1),
+            "commit was bound by reads of out: 1500 MB/s; syncing the output took 0.5 s, reading it again took 2.0 s, \
+             its name, and deleting what had it before took 0.1 s"
+        );
+        assert_eq!(
+            said(5, 0, 20),
+            "commit was bound by the output getting its name, out; syncing the output took 0.5 s, \
+             its name, and deleting what had it before took 2.0 s"
+        );
+        assert_eq!(judge_commit(Commit::default(), 1, &output), None);
     }
 }

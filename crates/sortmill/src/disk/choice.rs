@@ -253,6 +253,7 @@ mod tests {
             file_bytes: MIB,
             round_count: 1,
             window_ns: 1,
+            shortest_ns: 1,
             folders: vec![Folder {
                 path: "/data".into(),
                 file_system: format!("{:016x}", 7),

@@ -7,10 +7,8 @@ use sortmill_io::facts::{Fact, Governor, Limit, MachineFacts};
 use super::Finding;
 use crate::text;
 
-/// A job holds each input, the output, the temporary file and some rings open at once.
-const FILES_BESIDE_INPUTS: u64 = 32;
-const FILES_MIN: u64 = 64;
-const FILES_ENOUGH: u64 = 1024;
+/// Enough for any number of inputs, partitions and parts: they take turns.
+const FILES_ENOUGH: u64 = 64;
 /// Since Linux 5.12 rings are counted against the memory cgroup, no longer against what may be pinned.
 const RINGS_ARE_NOT_PINNED: (u32, u32) = (5, 12);
 const PINNED_BYTES_ENOUGH: u64 = 1 << 20;
@@ -174,14 +172,9 @@ fn open_files(limit: Limit) -> Finding {
     if soft >= FILES_ENOUGH {
         return Finding::good(ABOUT, format!("at most {}", text::count(soft)));
     }
-    let inputs = text::count(soft.saturating_sub(FILES_BESIDE_INPUTS));
     let found = format!("at most {}", text::count(soft));
-    let finding = match soft < FILES_MIN {
-        true => Finding::bad(ABOUT, found),
-        false => Finding::better(ABOUT, found),
-    };
-    let finding = finding.means(format!(
-        "A job holds all its inputs open: it can have about {inputs} of them."
+    let finding = Finding::bad(ABOUT, found).means(format!(
+        "A job may need {FILES_ENOUGH}, whatever it reads and writes, and two more for each node of --on."
     ));
     match limit.hard {
         Some(hard) if hard < FILES_ENOUGH => finding

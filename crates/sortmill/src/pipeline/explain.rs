@@ -37,7 +37,7 @@ impl Pipeline {
         }
         let means = Means::default();
         let job = self.job(&phases, 0, settings, os, &means)?;
-        let (job, sources) = self.open(job, &phases[0], os, &Stop::new())?;
+        let (job, sources) = self.open((job, false), &phases[0], os, &Stop::new())?;
         let mut plan = run::prepare_opened(&job, sources, os)?.plan;
         told += &format!("plan of phase {}\n{}", phases[0].name, plan_lines(&plan));
         let mut bytes = plan.mapped_bytes;

@@ -27,7 +27,7 @@ use super::held::temp_base;
 use super::line_rows::LineRows;
 use super::needed::{Needed, needed};
 use super::observe::Observed;
-use super::read::{Bound, Reader};
+use super::read::{Bound, Inputs, Reader};
 use super::shuffle::{Drain, Feed, Shuffle, halves};
 use super::to::Writes;
 use super::verbs::{Going, Step, Steps};
@@ -161,7 +161,7 @@ impl Pipeline {
             job.expects = before.map(|before| before.fingerprints.written);
             let done = match at {
                 0 => {
-                    let (job, sources) = self.open(job.clone(), phase, os, stop)?;
+                    let (job, sources) = self.open((job.clone(), true), phase, os, stop)?;
                     let prepared = run::prepare_opened(&job, sources, os)?;
                     run::sort_prepared(&job, prepared, os, stop)?
                 }
@@ -343,15 +343,21 @@ impl Pipeline {
 }
 
 impl Pipeline {
-    /// The first job with its inputs opened and what it maps them with, which needs to know their columns.
+    /// The first job with its inputs opened and what it maps them with, which needs to know their columns. Whether it `is_run`, and
+    /// not only planned: nobody may look into a pipe but who reads all of it.
     pub(super) fn open(
         &self,
-        job: Job,
+        (mut job, is_run): (Job, bool),
         phase: &Phase,
         os: &dyn Os,
         stop: &Stop,
     ) -> Result<(Job, Vec<Source>)> {
         let mut sources = run::open(&job, os)?;
+        if is_run {
+            self.table.inputs.drain(&sources)?;
+        } else if sources.iter().any(Source::is_pipe) {
+            Inputs::number(&mut job);
+        }
         if self.shuffles_lines().is_some() {
             return Ok((job, sources));
         }

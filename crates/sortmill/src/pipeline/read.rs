@@ -14,11 +14,12 @@
 //! so that a table can be built of files that are not there yet.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sortmill_io::Os;
 use sortmill_io::os::Kind;
 use sortmill_io::sync::Arc;
+use sortmill_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::cells::{Cells, Shape, without_end};
 use super::column::{Column, Type, Value, corrupt, row};
@@ -32,6 +33,7 @@ use crate::job::{Input, Job};
 use crate::order::{Format, KV_HEADER_BYTES, Separated};
 use crate::queue::Stop;
 use crate::run;
+use crate::stage::read::{NOTHING, Source};
 
 /// How the values of CSV are told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -279,6 +281,8 @@ pub(super) struct Inputs {
     nulls: Vec<Vec<u8>>,
     file: Option<Column>,
     line_number: Option<Column>,
+    /// A pipe among them has been read, by this table or by another one of the same inputs.
+    is_drained: Arc<AtomicBool>,
 }
 
 #[derive(Clone)]
@@ -329,6 +333,7 @@ impl Inputs {
             nulls: Vec::new(),
             file: None,
             line_number: None,
+            is_drained: Arc::default(),
         }
     }
 
@@ -421,6 +426,46 @@ impl Inputs {
         }
     }
 
+    /// Says that `sources`, which these are, will be read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a pipe among them if one has been read before: it would be empty, or never end.
+    pub fn drain(&self, sources: &[Source]) -> Result<()> {
+        let Some(pipe) = sources.iter().find(|source| source.is_pipe()) else {
+            return Ok(());
+        };
+        match self.is_drained.swap(true, Ordering::SeqCst) {
+            true => Err(drained(&pipe.file.path)),
+            false => Ok(()),
+        }
+    }
+
+    /// Has columns be told by their numbers in `job`, where nobody may look for their names yet.
+    pub fn number(job: &mut Job) {
+        let Some(columns) = &mut job.columns else {
+            return;
+        };
+        for (by, number) in columns.by.iter_mut().zip(1..) {
+            by.name = Name::Number(number);
+        }
+        if let Form::Separated { header, .. } = &mut columns.form {
+            *header = Header::None;
+        }
+    }
+
+    /// The first pipe among them.
+    pub fn pipe(&self, os: &dyn Os) -> Result<Option<PathBuf>> {
+        if matches!(self.how, How::Rows { .. }) {
+            return Ok(None);
+        }
+        let files = paths::expand(os, &self.patterns)?;
+        let is_pipe = |path: &PathBuf| {
+            let meta = os.meta_at(path);
+            meta.is_ok_and(|meta| meta.kind == Kind::Stream && path != Path::new(NOTHING))
+        };
+        Ok(files.into_iter().find(is_pipe))
+    }
+
     /// How records become values, of a job whose names have been looked up.
     pub fn bind(&self, job: &mut Job) -> Bound {
         let shape = match &self.how {
@@ -464,6 +509,12 @@ impl Inputs {
             has_line_number: self.line_number.is_some(),
         }
     }
+}
+
+fn drained(path: &Path) -> Error {
+    let cause = "what comes through a pipe can be read once, and it has been";
+    let error = Error::new(ErrorKind::Usage, "opening the input", cause).at(path);
+    error.hint("Write it to a file first (write_rows), and read that.")
 }
 
 /// How the records of a job become values.

@@ -8,6 +8,9 @@
 //! let groups = read_kv(["pairs"]).group_by(&["key"])?;
 //! let counts = runner.keep(&groups.agg(&[count()])?, "counts")?;
 //! println!("{}", counts.report);
+//! for row in runner.head(&groups.agg(&[count()])?, 10)? {
+//!     println!("{row:?}");
+//! }
 //! let both = runner.paste(&[&counts, &counts.renamed(&["key", "again"])])?;
 //! # let _ = both;
 //! # Ok(())
@@ -15,14 +18,14 @@
 //! ```
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sortmill_io::sync::Arc;
 use sortmill_io::{Host, Os, RingKind};
 
-use super::column::Column;
+use super::column::{Column, Value};
 use super::write::Form;
-use super::{Pipeline, PipelineReport, Settings, Table, paste};
+use super::{Owned, Pipeline, PipelineReport, RowFile, Settings, Table, paste};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::Stop;
 
@@ -75,6 +78,61 @@ impl Runner {
         pipeline.run(&self.settings, &*self.os, &Stop::new())
     }
 
+    /// Runs `table` and hands its records to `see`, one after the other: once all of them are made and proven, from a temporary
+    /// file, so that a table may be larger than memory.
+    ///
+    /// # Errors
+    /// As [`Runner::run`], and what `see` answers, which ends it.
+    pub fn for_each(
+        &self,
+        table: &Table,
+        mut see: impl FnMut(&[Value<'_>]) -> Result<()>,
+    ) -> Result<PipelineReport> {
+        let (report, mut rows) = self.hold(table)?;
+        while rows.next(&*self.os, &mut see)? {}
+        Ok(report)
+    }
+
+    /// All records of `table`, in memory that the settings know nothing of.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub fn collect(&self, table: &Table) -> Result<Vec<Vec<Owned>>> {
+        let mut rows = Vec::new();
+        self.for_each(table, |values| {
+            rows.push(kept(values));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// The first `count` records of `table`: of the beginnings of its files where that will do ([`Table::head`]), else of all of it.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub fn head(&self, table: &Table, count: usize) -> Result<Vec<Vec<Owned>>> {
+        if let Some(rows) = table.head(count, &*self.os, &Stop::new())? {
+            return Ok(rows);
+        }
+        let (_, mut file) = self.hold(table)?;
+        let mut rows = Vec::new();
+        let mut take = |values: &[Value<'_>]| {
+            rows.push(kept(values));
+            Ok(())
+        };
+        for _ in 0..count {
+            if !file.next(&*self.os, &mut take)? {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn hold(&self, table: &Table) -> Result<(PipelineReport, RowFile)> {
+        let open = |path: &Path| RowFile::open(&*self.os, path, table.columns());
+        table.hold(&self.settings, &*self.os, &Stop::new(), open)
+    }
+
     /// Writes `table` as rows to the file `name` in the folder, where it stays. What is there is replaced once the new one is
     /// complete, and may be read until then, by this pipeline too.
     ///
@@ -101,6 +159,10 @@ impl Runner {
             .collect();
         paste(Arc::clone(&self.os), &files)
     }
+}
+
+fn kept(values: &[Value<'_>]) -> Vec<Owned> {
+    values.iter().map(|&value| Owned::new(value)).collect()
 }
 
 impl Kept {

@@ -125,6 +125,14 @@ impl Pipeline {
     pub fn check(&self, os: &dyn Os) -> Result<()> {
         self.to.check(os)
     }
+
+    /// The first pipe that it reads: who reads it again finds nothing.
+    ///
+    /// # Errors
+    /// As [`super::expand`].
+    pub fn pipe(&self, os: &dyn Os) -> Result<Option<PathBuf>> {
+        self.table.inputs.pipe(os)
+    }
 }
 
 /// How records are written.

@@ -15,6 +15,7 @@ use super::draw::{Place, Sample};
 use super::gather::{Batches, Batching};
 use super::letters::WordFinder;
 use super::lists::{Unpack, Unpacking};
+use super::long_text::Cutting;
 use super::observe::Observe;
 use super::patterns::Pattern;
 use super::reckon::Reckoned;
@@ -283,8 +284,16 @@ struct Scratch {
     batching: Option<Box<Batching>>,
     /// What has been observed.
     seen: Vec<State>,
-    /// A list for whose numbers there was no room.
+    /// A list for whose numbers there was no room, or a text for whose parts.
     unpacking: Option<Box<Unpacking>>,
+    cutting: Option<Box<Cutting>>,
+}
+
+impl Scratch {
+    /// Whether something of a record is left that there was no room for.
+    fn has_rest(&self) -> bool {
+        self.unpacking.is_some() || self.cutting.is_some()
+    }
 }
 
 impl Steps {
@@ -348,7 +357,7 @@ impl Steps {
     pub fn is_held(&self) -> bool {
         let is_held = |(_, scratch): &(Step, Scratch)| {
             let batching = scratch.batching.as_ref();
-            batching.is_some_and(|batching| batching.is_pending) || scratch.unpacking.is_some()
+            batching.is_some_and(|batching| batching.is_pending) || scratch.has_rest()
         };
         self.steps.iter().any(is_held)
     }
@@ -361,7 +370,7 @@ fn call(batching: &mut Batching, going: Going<'_>) -> Result<()> {
     })
 }
 
-/// Hands on what the first of `steps` has to hand over, if it is one that takes batches or unpacks lists.
+/// Hands on what the first of `steps` has to hand over, if it is one that takes batches, unpacks lists or cuts long texts.
 fn drain(steps: &mut [(Step, Scratch)], going: Going<'_>, sink: Sink<'_>) -> Result<()> {
     let Some(((step, scratch), rest)) = steps.split_first_mut() else {
         return Ok(());
@@ -373,6 +382,18 @@ fn drain(steps: &mut [(Step, Scratch)], going: Going<'_>, sink: Sink<'_>) -> Res
             go(rest, Going { place, ..going }, made, sink)
         };
         scratch.unpacking = unpack.go_on(left, going.is_full, &mut next)?;
+        return Ok(());
+    }
+    if let (Step::Parts { parts, .. } | Step::PartsBeside { parts, .. }, Some(mut left)) =
+        (&*step, scratch.cutting.take())
+    {
+        let place = left.place;
+        let mut next = |made: &[Value<'_>]| {
+            going.sunk.set(place);
+            go(rest, Going { place, ..going }, made, sink)
+        };
+        let is_all = left.go_on(parts, &mut scratch.finder, going.is_full, &mut next)?;
+        scratch.cutting = (!is_all).then_some(left);
         return Ok(());
     }
     let batching = &mut scratch.batching;
@@ -411,8 +432,8 @@ fn go(
         call(batching, going)?;
         return drain(steps, going, sink);
     }
-    if scratch.unpacking.is_some() {
-        // The list in front was so long that it cannot wait.
+    if scratch.has_rest() {
+        // The list or text in front was so long that it cannot wait.
         let sunk = going.sunk.get();
         let without_bound = Going {
             is_full: &|| false,
@@ -432,10 +453,16 @@ fn go(
         Step::Batches(_) => Ok(()),
         Step::Parts { at, parts } => match record[*at] {
             Value::Null => parts.of_null(),
+            value if is_begun(parts, value.bytes(), &[], (record, going.place), scratch)? => {
+                drain(steps, going, sink)
+            }
             value => cut(parts, value.bytes(), scratch, next),
         },
         Step::PartsBeside { at, kept, parts } => match record[*at] {
             Value::Null => parts.of_null(),
+            value if is_begun(parts, value.bytes(), kept, (record, going.place), scratch)? => {
+                drain(steps, going, sink)
+            }
             value => cut(parts, value.bytes(), scratch, &mut |made| {
                 let get = |number: usize| match kept.get(number) {
                     Some(&at) => Ok(record[at]),
@@ -527,6 +554,38 @@ pub(super) fn check_values(values: &[Value<'_>], made: &[Column]) -> Result<()> 
     Err(Error::new(ErrorKind::Function, "calling a function", cause))
 }
 
+/// Begins to cut a text that is so long that not all of it need be handed over at once, beside the columns `kept` of its record,
+/// which begins at a place; whether it is one.
+fn is_begun(
+    parts: &Parts,
+    text: &[u8],
+    kept: &[usize],
+    (record, place): (&[Value<'_>], u32),
+    scratch: &mut Scratch,
+) -> Result<bool> {
+    let kept = kept.iter().map(|&at| record[at]);
+    scratch.cutting = Cutting::of(parts, text, kept, place, &mut scratch.finder)?;
+    Ok(scratch.cutting.is_some())
+}
+
+/// Puts the words of `text` one behind the other, each with a space behind it, and where each begins; at last where the next one
+/// would.
+pub(super) fn rows_of_words(
+    finder: &mut WordFinder,
+    text: &[u8],
+    lower: bool,
+    (row, starts): (&mut Vec<u8>, &mut Vec<usize>),
+) -> Result<()> {
+    finder.each(text, lower, |word| {
+        starts.push(row.len());
+        row.extend_from_slice(word);
+        row.push(b' ');
+        Ok(())
+    })?;
+    starts.push(row.len());
+    Ok(())
+}
+
 fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Result<()> {
     match &parts.how {
         How::Words { lower } => scratch
@@ -541,13 +600,7 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
             } = scratch;
             row.clear();
             starts.clear();
-            finder.each(text, *lower, |word| {
-                starts.push(row.len());
-                row.extend_from_slice(word);
-                row.push(b' ');
-                Ok(())
-            })?;
-            starts.push(row.len());
+            rows_of_words(finder, text, *lower, (row, starts))?;
             let mut ranges = starts.windows(count + 1);
             ranges.try_for_each(|of| next(&[Value::Bytes(&row[of[0]..of[*count] - 1])]))
         }

@@ -10,7 +10,7 @@ use crate::report::Phase;
 use crate::stage::read::Source;
 use crate::stage::write::Target;
 use crate::temps::Temps;
-use crate::verdict::{self, End, Ends, Verdict};
+use crate::verdict::{self, Commit, End, Ends, Verdict};
 
 /// Jobs that take at least so long are probed unless told otherwise: the probe adds less than 4 %.
 const PROBED_NS_MIN: u64 = 60_000_000_000;
@@ -25,7 +25,7 @@ pub struct Done<'a> {
     pub output_bytes: u64,
     pub wall_ns: u64,
     pub sample_ns: u64,
-    pub commit_ns: u64,
+    pub commit: Commit,
 }
 
 /// What was found, and what finding it cost, which is not the job's.
@@ -37,17 +37,16 @@ pub struct Judged {
 }
 
 pub fn judge(done: &Done<'_>) -> Judged {
-    let (os, plan) = (done.shared.os, done.shared.plan);
+    let os = done.shared.os;
     let too_short = |ns: u64| ns < verdict::JUDGED_NS_MIN;
-    if too_short(done.commit_ns) && done.phases.iter().all(|phase| too_short(phase.wall_ns)) {
+    if too_short(done.commit.all_ns()) && done.phases.iter().all(|phase| too_short(phase.wall_ns)) {
         return Judged::default();
     }
     let ends = ends(done);
     let mut verdicts = verdict::judge(done.phases, &ends, done.sample_ns);
     verdicts.extend(verdict::judge_commit(
-        done.commit_ns,
+        done.commit,
         done.output_bytes,
-        plan.verify,
         &ends.output,
     ));
     if !is_probed(done.shared, done.wall_ns) {
@@ -115,9 +114,17 @@ fn input(os: &dyn Os, sources: &[Source]) -> End {
     let mut disks = devices.into_iter().map(|device| disk(os, device));
     let first_disk = disks.next();
     let one_disk = disks.all(|other| Some(other) == first_disk);
-    let first = sources.first().map_or_else(String::new, |source| {
-        stream_name(&source.file.path, "input")
-    });
+    // Of a stream it is said who feeds it.
+    let named = |source: &&Source| {
+        let meta = os.meta(&source.file);
+        !is_stream || meta.is_ok_and(|meta| meta.kind == Kind::Stream)
+    };
+    let first = sources
+        .iter()
+        .find(named)
+        .map_or_else(String::new, |source| {
+            stream_name(&source.file.path, "input")
+        });
     End {
         name: match sources.len() {
             0 | 1 => first,

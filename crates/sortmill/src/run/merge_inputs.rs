@@ -45,7 +45,7 @@ use crate::report::Merged;
 use crate::rows::{RowQueues, Run};
 use crate::stage::merge::{Device, Follows, Late, RowMerge, RunWriter, merge_rows};
 use crate::stage::read::{
-    Fetches, Headings, RowOrigin, RowsRead, SortedReader, Source, fetch, read_packed_row,
+    Fetches, Headings, NOTHING, RowOrigin, RowsRead, SortedReader, Source, fetch, read_packed_row,
     read_rows, read_stream_row,
 };
 use crate::stage::reduce::Stream;
@@ -62,7 +62,7 @@ pub fn check(job: &Job, sources: &[Source]) -> Result<()> {
         // A file that is named beside is read where it is opened, and of an empty device nobody takes anything.
         let is_taken = |one: &Source| {
             let is_stream = one.meta.kind == Kind::Stream && !one.begins_anew;
-            is_stream && one.file.path != Path::new("/dev/null")
+            is_stream && one.file.path != Path::new(NOTHING)
         };
         let is_same =
             |other: &Source| is_taken(other) && other.meta.identity == source.meta.identity;

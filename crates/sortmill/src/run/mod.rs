@@ -35,6 +35,7 @@ mod proof;
 mod relocate;
 mod room;
 mod sampling;
+mod seen;
 mod small;
 mod sorting;
 mod tail;
@@ -82,6 +83,7 @@ use crate::stage::write::{PartFiles, Target};
 use crate::temp::{Unfinished, clean_up};
 use crate::temps::Temps;
 use crate::trace::Begun;
+use crate::verdict::Commit;
 use crate::yields;
 
 /// What is known once the inputs have been opened and nothing has been written.
@@ -157,10 +159,11 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     if job.on.is_some() {
         local::check_files(&sources, &output)?;
     }
+    let record_bytes_mean = guess::mean_record_bytes(job, os, &sources)?;
     let inputs = Inputs {
         extents: extents(&sources),
-        record_bytes_mean: guess::mean_record_bytes(job, os, &sources)?,
-        mapped: guess::mapped(job, os, &sources)?,
+        record_bytes_mean,
+        mapped: guess::mapped(job, os, &sources, record_bytes_mean)?,
         device_count: devices(&sources).len(),
         packed: guess::packed_inputs(os, &sources)?,
         ahead_bytes: sources.iter().map(|source| source.ahead.len() as u64).sum(),
@@ -479,23 +482,32 @@ fn sort_inner(
     }
     let sorted_ns = os.now_ns();
     let committing = shared.begun("commit");
+    let (mut took, mut lap_ns) = (Commit::default(), sorted_ns);
+    let mut lap = || {
+        let before_ns = std::mem::replace(&mut lap_ns, os.now_ns());
+        lap_ns - before_ns
+    };
 
     match (&output, &target) {
         (Where::NewFile(new_file), Some(Target::File(file, _))) => {
             expected::enter(job, progress::Phase::Sync, os);
             uncommitted.finish(new_file, file, sorted.stored_bytes())?;
+            took.sync_ns = lap();
             if plan.verify {
                 expected::verify(job, os, sorted.stored_bytes());
                 let breaks = way.merged.map_or(0, |merged| merged.breaks);
                 let written = (&sorted.header[..], &sorted.written);
                 crate::check::verify(job, &shared, &file.path, written, breaks)?;
+                took.verify_ns = lap();
             }
             uncommitted.commit(stop)?;
+            took.name_ns = lap();
         }
         (Where::Parts(new_folder), Some(Target::Parts(_))) => {
             expected::enter(job, progress::Phase::Sync, os);
             let folder = uncommitted_folder.expect("it was made");
             commit_parts(&shared, new_folder, folder, sorted)?;
+            took.sync_ns = lap();
         }
         _ => {}
     }
@@ -516,7 +528,7 @@ fn sort_inner(
             output_bytes,
             wall_ns: committed_ns - began_ns,
             sample_ns: distributed.sample_ns,
-            commit_ns: committed_ns - sorted_ns,
+            commit: took,
         })
     });
     let temp_folders = match job.reaches(Stage::Spill) {

@@ -4,7 +4,7 @@
 use sortmill_io::align_up;
 
 use super::Shared;
-use super::sampling::{self, Drawn};
+use super::sampling::{self, Drawn, Reads};
 use crate::chunks::Chunks;
 use crate::error::Result;
 use crate::job::{Boundaries, Job};
@@ -237,7 +237,8 @@ fn look(shared: &Shared<'_>, sources: &[Source], extents: &[Extents]) -> Result<
     };
     let mut keys: Vec<Key> = vec![None; places.len()];
     let mut records = vec![0; places.len()];
-    let bytes = sampling::read_places(shared, sources, &places, |number, bytes| {
+    let reads = Reads::of_sample(shared);
+    let bytes = sampling::read_places(&reads, sources, &places, |number, bytes| {
         let (input, offset) = places[number];
         keys[number] = match is_last(number) {
             true => sampling::last_key(shared, offset, bytes),
@@ -295,9 +296,10 @@ fn look_further(
         let further: Vec<(usize, u64)> = (waiting.iter())
             .map(|&number| (places[number].0, places[number].1 + beyond))
             .collect();
-        bytes += sampling::read_places(shared, sources, &further, |at, seen| {
-            keys[waiting[at]] = sampling::first_key(shared, further[at].1, seen);
-        })?;
+        bytes +=
+            sampling::read_places(&Reads::of_sample(shared), sources, &further, |at, seen| {
+                keys[waiting[at]] = sampling::first_key(shared, further[at].1, seen);
+            })?;
     }
 }
 

@@ -1,34 +1,39 @@
 //! What a device does alone, now: the same reads and writes the job made, with nothing in between.
 //!
-//! Runs once the output is committed, through the engine's own rings and buffers. It reads an input, reads
-//! and writes the temporary file, whose blocks nobody needs any more (or reads the output, where they lay in
-//! its space), and where there is none on the output's device, writes a file under the output's temporary
-//! name that has no name but for a moment. Only files that go past the page cache are measured: memory tells
-//! nothing of a device. A probe that fails, or that somebody interrupts, leaves its verdict without a share; the
-//! job is done already.
+//! Runs once the output is committed, through the engine's own rings and buffers, with as many bytes in flight as the job had.
+//! It reads inputs, one of each device, reads and writes the temporary file, whose blocks nobody needs any more (or reads the
+//! output, where they lay in its space), and where there is none on the output's device, writes a file under the output's
+//! temporary name that has no name but for a moment. What the job wrote to new space goes to new space here too: writing over
+//! what is there may be twice as fast. Only files that go past the page cache are measured: memory tells nothing of a device. A
+//! probe that fails, that somebody interrupts, or that could measure only a part of what is blamed, leaves its verdict without a
+//! share; the job is done already.
 
 use sortmill_io::os::{Access, Kind};
+use sortmill_io::sync::atomic::{AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, spawn};
-use sortmill_io::{File, Op, OpKind, align_down};
+use sortmill_io::{File, Op, OpKind, Pool, align_down};
 
 use super::Shared;
 use super::distribute::join;
 use super::judge::Done;
 use super::room::device;
 use crate::queue::job_scope;
+use crate::stage::read::Source;
 use crate::stage::write::Target;
 use crate::verdict::{BoundBy, Rates, Verdict};
 
 /// All probes of a job together.
 const PROBE_NS: u64 = 2_000_000_000;
-/// The most bytes of a file made for a probe.
-const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Bytes of a file made for a probe: twice what the job would write meanwhile, within these, so that it is not full before
+/// something is seen.
+const FILE_BYTES: std::ops::RangeInclusive<u64> = (256 << 20)..=(8 << 30);
 
 /// Adds to each verdict that blames a device what that device does alone.
 pub fn probe(done: &Done<'_>, verdicts: &mut [Verdict]) {
     let ways: Vec<Vec<Way>> = verdicts.iter().map(|verdict| ways(done, verdict)).collect();
     let count = ways.iter().filter(|ways| !ways.is_empty()).count();
-    for (verdict, ways) in verdicts.iter_mut().zip(ways) {
+    // What is written over the temporary data of a phase is to be read no more: the last phase comes first.
+    for (verdict, ways) in verdicts.iter_mut().zip(ways).rev() {
         if ways.is_empty() {
             continue;
         }
@@ -46,40 +51,43 @@ struct Way {
     file_bytes: u64,
     op_bytes: u64,
     depth: usize,
+    /// Its space is given back and reserved anew before, and the measurement ends when it is full.
+    is_new: bool,
 }
 
 /// The transfers that a verdict blames; none if it blames no device, or one cannot be measured.
 fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
-    let (read, write) = (OpKind::Read, OpKind::Write);
+    let write_rate = verdict.rates.write_bytes_per_s;
     let wanted = match (verdict.phase.as_str(), &verdict.bound_by) {
-        ("distribute", BoundBy::Read { .. }) => vec![input(done)],
-        ("distribute", BoundBy::Write { .. }) => temp(done, write),
+        ("distribute", BoundBy::Read { .. }) => inputs(done),
+        ("distribute", BoundBy::Write { .. }) => temp_writes(done, write_rate),
         ("distribute", BoundBy::ReadAndWrite { .. }) => {
-            let mut ways = temp(done, write);
-            ways.push(input(done));
+            let mut ways = temp_writes(done, write_rate);
+            ways.extend(inputs(done));
             ways
         }
-        ("sort", BoundBy::Read { .. }) => temp(done, read),
-        ("sort", BoundBy::Write { .. }) => vec![output(done)],
+        ("sort", BoundBy::Read { .. }) => temp_reads(done),
+        ("sort", BoundBy::Write { .. }) => vec![output(done, write_rate)],
+        // Of runs that were merged it is not known how fast they were.
         (
             "sort",
             BoundBy::ReadAndWrite {
                 read_path,
                 write_path,
             },
-        ) if read_path == write_path => {
-            let mut ways = temp(done, read);
-            ways.extend(temp(done, write));
-            ways
-        }
+        ) if read_path == write_path => Vec::new(),
         ("sort", BoundBy::ReadAndWrite { .. }) => {
-            let mut ways = temp(done, read);
-            ways.push(output(done));
+            let mut ways = temp_reads(done);
+            ways.push(output(done, write_rate));
             ways
         }
-        ("merge" | "copy", BoundBy::Read { .. }) => vec![input(done)],
-        ("merge" | "copy", BoundBy::Write { .. }) => vec![output(done)],
-        ("merge" | "copy", BoundBy::ReadAndWrite { .. }) => vec![input(done), output(done)],
+        ("merge" | "copy", BoundBy::Read { .. }) => inputs(done),
+        ("merge" | "copy", BoundBy::Write { .. }) => vec![output(done, write_rate)],
+        ("merge" | "copy", BoundBy::ReadAndWrite { .. }) => {
+            let mut ways = inputs(done);
+            ways.push(output(done, write_rate));
+            ways
+        }
         ("commit", BoundBy::Read { .. }) => vec![written(done)],
         _ => Vec::new(),
     };
@@ -96,48 +104,87 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
             .op_bytes
             .min(in_flight.max(sortmill_io::ALIGN_BYTES as u64));
     }
-    ways.retain(|way| way.file.access == Access::Direct && way.file_bytes >= way.op_bytes);
+    let is_fit = |way: &Way| way.file.access == Access::Direct && way.file_bytes >= way.op_bytes;
+    // A part of what is blamed would be compared with all of it.
+    if !ways.iter().all(is_fit) {
+        ways.clear();
+    }
     ways
 }
 
-fn input(done: &Done<'_>) -> Option<Way> {
-    let plan = done.shared.plan;
-    let regular = |source: &&crate::stage::read::Source| source.meta.kind == Kind::Regular;
-    let sources = done.sources.iter().filter(regular);
-    let largest = sources.max_by_key(|source| source.meta.bytes)?;
-    let file = match largest.file.access {
-        Access::Direct => Arc::clone(&largest.file),
+/// The largest input of each device.
+fn inputs(done: &Done<'_>) -> Vec<Option<Way>> {
+    let mut largest: Vec<&Source> = Vec::new();
+    for source in done.sources {
+        if source.meta.kind != Kind::Regular {
+            continue;
+        }
+        let device = source.meta.identity.0;
+        let known = largest
+            .iter_mut()
+            .find(|known| known.meta.identity.0 == device);
+        match known {
+            Some(known) if known.meta.bytes >= source.meta.bytes => {}
+            Some(known) => *known = source,
+            None => largest.push(source),
+        }
+    }
+    match largest.is_empty() {
+        true => vec![None],
+        false => largest
+            .into_iter()
+            .map(|source| input(done, source))
+            .collect(),
+    }
+}
+
+fn input(done: &Done<'_>, source: &Source) -> Option<Way> {
+    let Shared { plan, os, .. } = done.shared;
+    let file = match source.file.access {
+        Access::Direct => Arc::clone(&source.file),
         // It came through the page cache, which holds it now.
-        Access::Cached => Arc::new(
-            done.shared
-                .os
-                .open(&largest.file.path, Access::Direct)
-                .ok()?,
-        ),
+        Access::Cached => Arc::new(os.open(&source.file.path, Access::Direct).ok()?),
     };
     Some(Way {
         kind: OpKind::Read,
         file,
-        file_bytes: align_down(largest.meta.bytes),
+        file_bytes: align_down(source.meta.bytes),
         op_bytes: plan.chunk_bytes as u64,
         depth: plan.chunk_depth,
+        is_new: false,
     })
 }
 
-/// All folders' files at once, those that got something; `None` where one cannot be measured.
-fn temp(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
+/// Reads of temporary data, of all folders at once.
+fn temp_reads(done: &Done<'_>) -> Vec<Option<Way>> {
     let Shared { plan, temps, .. } = done.shared;
-    if temps.lies_in_output() {
-        let way = match kind {
-            OpKind::Read => written(done),
-            OpKind::Write => output(done),
-        };
-        return vec![way.map(|way| Way {
-            op_bytes: plan.block_bytes as u64,
-            depth: plan.block_depth,
-            ..way
-        })];
+    if !temps.lies_in_output() {
+        return own_temps(done, OpKind::Read);
     }
+    vec![written(done).map(|way| Way {
+        op_bytes: plan.block_bytes as u64,
+        depth: plan.block_depth,
+        ..way
+    })]
+}
+
+/// Writes of temporary data, which the job made at `rate` bytes a second, to all folders at once.
+fn temp_writes(done: &Done<'_>, rate: u64) -> Vec<Option<Way>> {
+    let Shared { plan, temps, .. } = done.shared;
+    if !temps.lies_in_output() {
+        return own_temps(done, OpKind::Write);
+    }
+    vec![output(done, rate).map(|way| Way {
+        op_bytes: plan.block_bytes as u64,
+        depth: plan.block_depth,
+        is_new: true,
+        ..way
+    })]
+}
+
+/// All folders' files, those that got something; `None` where one cannot be measured.
+fn own_temps(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
+    let Shared { plan, temps, .. } = done.shared;
     let files = temps.spilled().into_iter().zip(temps.depths());
     let given = files.enumerate().map(|(number, (file, depth))| {
         let file_bytes = align_down(temps.given_bytes_of(number));
@@ -148,6 +195,7 @@ fn temp(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
                 file_bytes,
                 op_bytes: plan.block_bytes as u64,
                 depth,
+                is_new: kind == OpKind::Write,
             })
         })
     });
@@ -158,8 +206,9 @@ fn temp(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
     }
 }
 
-/// Writes on the output's device: over the temporary file if that lies there, else to a file of its own.
-fn output(done: &Done<'_>) -> Option<Way> {
+/// Writes on the output's device, which the job made at `rate` bytes a second: to the temporary file if that lies there, else to
+/// a file of its own.
+fn output(done: &Done<'_>, rate: u64) -> Option<Way> {
     let Shared {
         plan, os, temps, ..
     } = done.shared;
@@ -180,7 +229,9 @@ fn output(done: &Done<'_>) -> Option<Way> {
         let file = os.create(path, Access::Direct, 0o600).ok()?;
         os.remove_file(path).ok()?;
         let room = os.space_free(path.parent()?).ok()? / 2;
-        let file_bytes = align_down(room.min(FILE_BYTES_MAX));
+        let wanted = 2 * rate * (PROBE_NS / 1_000_000_000);
+        let file_bytes = wanted.clamp(*FILE_BYTES.start(), *FILE_BYTES.end());
+        let file_bytes = align_down(room.min(file_bytes));
         os.reserve(&file, file_bytes).ok()?;
         (Arc::new(file), file_bytes)
     };
@@ -190,6 +241,8 @@ fn output(done: &Done<'_>) -> Option<Way> {
         file_bytes,
         op_bytes: plan.chunk_bytes as u64,
         depth,
+        // Most of an output that temporary data lay in is written over these.
+        is_new: !temps.lies_in_output(),
     })
 }
 
@@ -204,20 +257,33 @@ fn written(done: &Done<'_>) -> Option<Way> {
         file_bytes: align_down(done.output_bytes),
         op_bytes: plan.chunk_bytes as u64,
         depth: plan.chunk_depth,
+        is_new: false,
     })
 }
 
 /// All `ways` at once for `probe_ns`, each from a thread and with a ring of its own, as stages have them.
 fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
-    let end_ns = shared.os.now_ns() + probe_ns;
-    let depth_max = (shared.chunk_pool.buffer_count() / ways.len()).max(1);
+    for way in ways.iter().filter(|way| way.is_new) {
+        shared.os.set_bytes(&way.file, 0).ok()?;
+        shared.os.reserve(&way.file, way.file_bytes).ok()?;
+    }
+    let [blocks, chunks] = [&shared.block_pool, &shared.chunk_pool];
+    let sizes = [blocks, chunks].map(|pool| (pool.buffer_bytes() as u64, pool.buffer_count()));
+    let asked: Vec<(u64, usize)> = ways.iter().map(|way| (way.op_bytes, way.depth)).collect();
+    let end_ns = AtomicU64::new(shared.os.now_ns() + probe_ns);
     let rates: Vec<Option<u64>> = job_scope(shared.stop, |threads| {
         let started: Vec<_> = ways
             .iter()
-            .map(|way| {
-                spawn(threads, "probe", move || {
-                    transfer(shared, way, way.depth.min(depth_max), end_ns)
-                })
+            .zip(from_pools(sizes, &asked))
+            .map(|(way, (number, op_bytes, depth))| {
+                let lane = Lane {
+                    way,
+                    pool: [blocks, chunks][number],
+                    op_bytes,
+                    depth,
+                    end_ns: &end_ns,
+                };
+                spawn(threads, "probe", move || lane.transfer(shared))
             })
             .collect();
         started.into_iter().map(join).collect()
@@ -232,31 +298,111 @@ fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
     Some(sum)
 }
 
-/// Keeps `depth` transfers in flight until `end_ns`. Answers bytes a second.
-fn transfer(shared: &Shared<'_>, way: &Way, depth: usize, end_ns: u64) -> Option<u64> {
-    let Shared { os, stop, .. } = *shared;
-    let mut ring = os.ring(depth).ok()?;
-    let op_count = way.file_bytes / way.op_bytes;
-    let mut next = os.random() % op_count;
-    let mut moved = 0;
-    let began_ns = os.now_ns();
-    loop {
-        while ring.in_flight() < depth && os.now_ns() < end_ns && !stop.is_stopped() {
-            ring.submit(Op {
-                kind: way.kind,
-                file: Arc::clone(&way.file),
-                offset: next * way.op_bytes,
-                buffer: shared.chunk_pool.try_take()?,
-                range: 0..way.op_bytes as usize,
-                tag: 0,
-            });
-            next = (next + 1) % op_count;
+/// Which of two pools, blocks' and chunks' with sizes and counts of their buffers, each way takes buffers from that asks for so
+/// many bytes so many times at once, and how many bytes how often it gets: blocks where they will do, and less than it asks for only
+/// where its pool has no more for all.
+fn from_pools(pools: [(u64, usize); 2], asked: &[(u64, usize)]) -> Vec<(usize, u64, usize)> {
+    let number = |op_bytes: u64| usize::from(pools[0].1 == 0 || op_bytes > pools[0].0);
+    let wanted = |pool| -> usize {
+        let of = asked
+            .iter()
+            .filter(|&&(op_bytes, _)| number(op_bytes) == pool);
+        of.map(|&(_, depth)| depth).sum()
+    };
+    let one = |&(op_bytes, depth): &(u64, usize)| {
+        let pool = number(op_bytes);
+        let (bytes, count) = pools[pool];
+        let depth = match wanted(pool) {
+            all if all > count => depth * count / all,
+            _ => depth,
+        };
+        (pool, align_down(op_bytes.min(bytes)), depth.max(1))
+    };
+    asked.iter().map(one).collect()
+}
+
+/// One way while it is measured.
+struct Lane<'a> {
+    way: &'a Way,
+    pool: &'a Pool,
+    op_bytes: u64,
+    depth: usize,
+    end_ns: &'a AtomicU64,
+}
+
+impl Lane<'_> {
+    /// Keeps transfers in flight until the end, which is sooner where a file is full. Answers bytes a second.
+    fn transfer(&self, shared: &Shared<'_>) -> Option<u64> {
+        let Shared { os, stop, .. } = *shared;
+        let (way, op_bytes) = (self.way, self.op_bytes);
+        let mut ring = os.ring(self.depth).ok()?;
+        let op_count = way.file_bytes / op_bytes;
+        let mut next = match way.is_new {
+            true => 0,
+            false => os.random() % op_count,
+        };
+        let mut moved = 0;
+        let began_ns = os.now_ns();
+        let is_over = || os.now_ns() >= self.end_ns.load(Ordering::Relaxed) || stop.is_stopped();
+        loop {
+            while ring.in_flight() < self.depth && !is_over() {
+                if next == op_count && way.is_new {
+                    self.end_ns.fetch_min(os.now_ns(), Ordering::Relaxed);
+                    break;
+                }
+                ring.submit(Op {
+                    kind: way.kind,
+                    file: Arc::clone(&way.file),
+                    offset: next % op_count * op_bytes,
+                    buffer: self.pool.try_take()?,
+                    range: 0..op_bytes as usize,
+                    tag: 0,
+                });
+                next += 1;
+            }
+            match ring.complete(true) {
+                Some(done) => moved += done.result.ok()? as u64,
+                None => break,
+            }
         }
-        match ring.complete(true) {
-            Some(done) => moved += done.result.ok()? as u64,
-            None => break,
-        }
+        let took_ns = (os.now_ns() - began_ns).max(1);
+        (!stop.is_stopped())
+            .then(|| (u128::from(moved) * 1_000_000_000 / u128::from(took_ns)) as u64)
     }
-    let took_ns = (os.now_ns() - began_ns).max(1);
-    (!stop.is_stopped()).then(|| (u128::from(moved) * 1_000_000_000 / u128::from(took_ns)) as u64)
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::from_pools;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Of a job of 10 GB in 1 GB, which has 22 buffers for chunks: it reads 16 chunks and writes 200 blocks at once. While each way
+    /// had half of the 22, reads had sixteen times as many bytes in flight as writes, and a disk divides itself by these.
+    #[test]
+    fn as_many_bytes_in_flight_as_the_job_had() {
+        let pools = [(MIB / 4, 3000), (4 * MIB + 300_000, 22)];
+        let both = [(4 * MIB, 16), (MIB / 4, 200)];
+        assert_eq!(
+            from_pools(pools, &both),
+            [(1, 4 * MIB, 16), (0, MIB / 4, 200)]
+        );
+        // Two of chunks share what there is, and a job without blocks has them in chunks.
+        let both = [(4 * MIB, 16), (4 * MIB, 28)];
+        assert_eq!(
+            from_pools(pools, &both),
+            [(1, 4 * MIB, 8), (1, 4 * MIB, 14)]
+        );
+        assert_eq!(
+            from_pools([(MIB, 0), (4 * MIB, 8)], &[(MIB, 40)]),
+            [(1, MIB, 8)]
+        );
+        // A block that was measured to be large, of a job that was not expected to spill.
+        let pools = [(MIB, 10), (4 * MIB + 1, 4)];
+        assert_eq!(from_pools(pools, &[(16 * MIB, 2)]), [(1, 4 * MIB, 2)]);
+        assert_eq!(
+            from_pools(pools, &[(MIB, 4), (MIB, 4), (MIB, 4)])[2],
+            (0, MIB, 3)
+        );
+    }
 }

@@ -1,26 +1,25 @@
 //! The sample: keys from places all over the files, or from what comes first of a stream, and the table of boundaries.
 
 use sortmill_io::sync::Arc;
-use sortmill_io::{Op, OpKind, Pool};
+use sortmill_io::{Op, OpKind, Os, Pool};
 
 use super::Shared;
-use crate::batch::{Chunk, Pause, Records};
+use super::seen::Seen;
+use crate::batch::Chunk;
 use crate::chunks::Chunks;
 use crate::error::{Error, Result};
-use crate::job::{Boundaries, Mapper};
+use crate::job::Boundaries;
 use crate::order::{Begun, Format, Order};
 use crate::partitions::Partitions;
 use crate::pieces::Key;
 use crate::plan::Plan;
+use crate::queue::Stop;
 use crate::sample::{KEYS_PER_CHUNK, KEYS_PER_PLACE, SAMPLE_KEY_BYTES_MAX, Sample};
 use crate::stage::read::{OPEN_MAX, Source, Watcher, sample_records};
 use crate::table::{Boundary, Table, uniform_keys};
 
 /// Memory for the reads of the sample, at most.
 const SAMPLE_POOL_BYTES: usize = 256 << 10;
-
-/// Behind so many places that were wrong there is another map function each time; behind more the same one goes on.
-const WRONG_MAX: usize = 16;
 
 /// What a map function may keep of the few records of a sample.
 const STATE_BYTES: u64 = 64 << 10;
@@ -50,9 +49,10 @@ pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
     let chunk_bytes = shared.plan.chunk_bytes as u64;
     let first_chunks = Chunks::first_chunks(&super::extents(sources), chunk_bytes);
     let places = places(shared, sources);
-    let (mut sample, mut seen) = (Sample::default(), Seen::new(shared));
+    let (mut sample, mut seen) = (Sample::default(), seen(shared));
     let mut firsts = vec![None; places.len()];
-    let bytes = read_places(shared, sources, &places, |number, bytes| {
+    let reads = Reads::of_sample(shared);
+    let bytes = read_places(&reads, sources, &places, |number, bytes| {
         let (input, offset) = places[number];
         let chunk = first_chunks[input] + offset / chunk_bytes;
         // What is mapped has keys of its own, and lies in the input in another form.
@@ -61,7 +61,8 @@ pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
         }
         add_to_sample(shared, (&mut sample, &mut seen), chunk, offset, bytes);
     })?;
-    seen.end(&mut sample);
+    let order = &shared.plan.order;
+    seen.end(&mut |record, chunk| sample.add(order, record, chunk));
     Ok(Drawn {
         sample,
         firsts,
@@ -70,22 +71,39 @@ pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
     })
 }
 
+/// How places are read.
+pub struct Reads<'a> {
+    pub os: &'a dyn Os,
+    pub stop: &'a Stop,
+    /// Bytes of each place, a multiple of 4 KiB.
+    pub bytes: usize,
+}
+
+impl<'a> Reads<'a> {
+    pub fn of_sample(shared: &Shared<'a>) -> Self {
+        Self {
+            os: shared.os,
+            stop: shared.stop,
+            bytes: shared.plan.sample_bytes,
+        }
+    }
+}
+
 /// Reads a few records at each of `places`, an input and an aligned offset in it, with reads in flight together, and
 /// has `see` look at them with the number of the place. Answers the bytes read.
 pub fn read_places(
-    shared: &Shared<'_>,
+    reads: &Reads<'_>,
     sources: &[Source],
     places: &[(usize, u64)],
     mut see: impl FnMut(usize, &[u8]),
 ) -> Result<u64> {
-    let Shared { plan, os, .. } = *shared;
     let wrong =
         |error: std::io::Error| Error::io("sampling the input", &sources[0].file.path, &error);
     // Of many inputs each takes a descriptor while it is read.
     let depth_max = if sources.len() > OPEN_MAX { 16 } else { 32 };
-    let depth = (SAMPLE_POOL_BYTES / plan.sample_bytes).clamp(1, depth_max);
-    let pool = Pool::new(depth, plan.sample_bytes).map_err(wrong)?;
-    let mut ring = os.ring(depth).map_err(wrong)?;
+    let depth = (SAMPLE_POOL_BYTES / reads.bytes).clamp(1, depth_max);
+    let pool = Pool::new(depth, reads.bytes).map_err(wrong)?;
+    let mut ring = reads.os.ring(depth).map_err(wrong)?;
     let mut waiting = (0u64..).zip(places);
     let mut bytes = 0;
     loop {
@@ -98,14 +116,14 @@ pub fn read_places(
                 file: Arc::clone(&sources[input].file),
                 offset,
                 buffer: pool.take().expect("as many buffers as reads"),
-                range: 0..plan.sample_bytes,
+                range: 0..reads.bytes,
                 tag: number,
             });
         }
         let Some(done) = ring.complete(true) else {
             return Ok(bytes);
         };
-        shared.stop.check()?;
+        reads.stop.check()?;
         let number = done.op.tag as usize;
         let source = &sources[places[number].0];
         let moved = done.result.map_err(|error| {
@@ -253,9 +271,19 @@ pub fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
         .collect()
 }
 
-/// What of a record lies before `offset` of a file.
+/// What looks at the records of a sample.
+fn seen<'a>(shared: &Shared<'a>) -> Seen<'a> {
+    let plan = shared.plan;
+    Seen::new(shared.job, &plan.order, plan.mapped_bytes_max, STATE_BYTES)
+}
+
 fn begun_at(shared: &Shared<'_>, offset: u64) -> Begun {
-    Begun::with(match shared.plan.input_order().format() {
+    begun_of(shared.plan.input_order(), offset)
+}
+
+/// What of a record lies before `offset` of a file.
+pub fn begun_of(order: &Order, offset: u64) -> Begun {
+    Begun::with(match order.format() {
         // Where a line began is not known: the first newline ends a part of one. Nor whether it stands between quotes,
         // which it seldom does.
         Format::Lines | Format::Quoted(_) => u64::from(offset > 0),
@@ -290,136 +318,13 @@ fn add_to_sample(
         &begun,
         KEYS_PER_PLACE,
         |record| match header_left {
-            0 => seen.add(sample, record, chunk),
+            0 => seen.add(record, chunk, &mut |record, at| {
+                sample.add(&plan.order, record, at);
+            }),
             _ => header_left -= 1,
         },
     );
-    seen.pause(sample, chunk);
-}
-
-/// Records on their way into a sample, through the map function if there is one: one for all places, since to begin may take it
-/// long, and another one where what lay at a place was wrong.
-struct Seen<'a> {
-    shared: &'a Shared<'a>,
-    order: &'a Order,
-    mapped: Option<(Mapper, Records)>,
-    /// Something was wrong since the last pause; at how many places.
-    is_wrong: bool,
-    wrong_count: usize,
-    /// Where the last one lay.
-    chunk: u64,
-    /// Bytes that have come, and records and bytes that are sorted for them: the same, or what the map function made.
-    came_bytes: u64,
-    sorted: (u64, u64),
-}
-
-impl<'a> Seen<'a> {
-    fn new(shared: &'a Shared<'a>) -> Self {
-        let mut seen = Self {
-            shared,
-            order: &shared.plan.order,
-            mapped: None,
-            is_wrong: false,
-            wrong_count: 0,
-            chunk: 0,
-            came_bytes: 0,
-            sorted: (0, 0),
-        };
-        seen.begin();
-        seen
-    }
-
-    /// Has a function of its own.
-    fn begin(&mut self) {
-        let map = self.shared.job.map.as_ref();
-        self.mapped = map.map(|make| (make(STATE_BYTES), self.made()));
-    }
-
-    /// Room for what it makes.
-    fn made(&self) -> Records {
-        let plan = self.shared.plan;
-        Records::new(plan.order.clone(), plan.mapped_bytes_max, usize::MAX).of_sample()
-    }
-
-    fn add(&mut self, sample: &mut Sample, record: &[u8], chunk: u64) {
-        self.came_bytes += record.len() as u64;
-        match &mut self.mapped {
-            // Between quotes nothing is what it looks like.
-            None if self.order.check(record).is_err() => {}
-            None => {
-                self.count((1, record.len() as u64));
-                sample.add(self.order, record, chunk);
-            }
-            Some((mapper, made)) => {
-                made.place.1 += 1;
-                mapper(Some(record), made);
-                self.take(sample, chunk);
-            }
-        }
-    }
-
-    /// Adds what was made; `false` if nothing was. What is wrong with it shows when it is distributed.
-    fn take(&mut self, sample: &mut Sample, chunk: u64) -> bool {
-        let Some((_, made)) = &mut self.mapped else {
-            return false;
-        };
-        let sizes = made.sizes();
-        match made.batch(chunk, 0) {
-            Ok(batch) => {
-                let records = batch.records();
-                records.for_each(|record| sample.add(self.order, record, chunk));
-            }
-            Err(_) => self.is_wrong = true,
-        }
-        made.clear();
-        self.count(sizes);
-        sizes.0 > 0
-    }
-
-    fn count(&mut self, (records, bytes): (u64, u64)) {
-        self.sorted.0 += records;
-        self.sorted.1 += bytes;
-    }
-
-    /// How many bytes are sorted for each that came, and how many a record has in the mean; `None` before there is one.
-    fn of_each(&self) -> Option<(f64, f64)> {
-        let (records, bytes) = self.sorted;
-        let of = |count: u64| bytes as f64 / count as f64;
-        (records > 0 && self.came_bytes > 0).then(|| (of(self.came_bytes), of(records)))
-    }
-
-    /// No more records come from this place.
-    fn pause(&mut self, sample: &mut Sample, chunk: u64) {
-        self.chunk = chunk;
-        if self.shared.job.map_gathers_bytes > 0 {
-            self.rest(sample, Pause::Chunk);
-        }
-        if std::mem::take(&mut self.is_wrong) {
-            self.wrong_count += 1;
-            // What was wrong stays where it was told, and the function may have lost what it needs.
-            let made = self.made();
-            match &mut self.mapped {
-                Some((_, before)) if self.wrong_count > WRONG_MAX => *before = made,
-                _ => self.begin(),
-            }
-        }
-    }
-
-    /// No more records come.
-    fn end(&mut self, sample: &mut Sample) {
-        self.rest(sample, Pause::End);
-    }
-
-    /// Adds what the function makes without another record.
-    fn rest(&mut self, sample: &mut Sample, pause: Pause) {
-        while let Some((mapper, made)) = &mut self.mapped {
-            made.pause_for(pause);
-            mapper(None, made);
-            if !self.take(sample, self.chunk) {
-                return;
-            }
-        }
-    }
+    seen.pause(chunk, &mut |record, at| sample.add(&plan.order, record, at));
 }
 
 /// The beginning of the last line of `bytes`, which goes on behind them, if a sample keeps no more of a key anyway; as
@@ -465,9 +370,10 @@ impl Watcher for StreamSampler<'_> {
             return;
         }
         let plan = self.shared.plan;
-        let seen = self.seen.get_or_insert_with(|| Seen::new(self.shared));
+        let mut into = |record: &[u8], chunk| sample.add(&plan.order, record, chunk);
+        let seen = self.seen.get_or_insert_with(|| seen(self.shared));
         if let Some(long) = &chunk.long {
-            seen.add(sample, long.short(), chunk.number);
+            seen.add(long.short(), chunk.number, &mut into);
         }
         let bytes = &chunk.buffer[chunk.records.clone()];
         let begun = Begun::default();
@@ -476,9 +382,9 @@ impl Watcher for StreamSampler<'_> {
             bytes,
             &begun,
             KEYS_PER_CHUNK,
-            |record| seen.add(sample, record, chunk.number),
+            |record| seen.add(record, chunk.number, &mut into),
         );
-        seen.pause(sample, chunk.number);
+        seen.pause(chunk.number, &mut into);
     }
 
     fn must_decide(&mut self, bytes: Option<u64>) {
@@ -488,7 +394,7 @@ impl Watcher for StreamSampler<'_> {
         let Shared { plan, job, .. } = *self.shared;
         let mut of_each = (1.0, plan.record_bytes_mean as f64);
         if let Some(mut seen) = self.seen.take() {
-            seen.end(&mut sample);
+            seen.end(&mut |record, chunk| sample.add(&plan.order, record, chunk));
             of_each = seen.of_each().unwrap_or(of_each);
         }
         // A stream is planned to be long. Of one that has come already it is known how long it is.

@@ -45,7 +45,14 @@ impl Shape<'_> {
                 streams(self.to, writing_ns(&written)),
             ),
         };
-        let (reads, writes) = bound_by.directions();
+        // Of runs that were merged it is not told how fast they were read and written: a stage's bytes are others.
+        let (reads, writes) = match &bound_by {
+            BoundBy::ReadAndWrite {
+                read_path,
+                write_path,
+            } if phase.name == "sort" && read_path == write_path => (false, false),
+            bound_by => bound_by.directions(),
+        };
         let mut verdict = Verdict {
             phase: phase.name.clone(),
             wall_ns: wall,
@@ -666,6 +673,31 @@ mod tests {
             0,
             "sort was bound by the processor: 2 threads on 2 cores, mostly in sort, 2.0 s of a core \
              for each GB",
+        );
+    }
+
+    /// What merging read and wrote is counted elsewhere, so no rate is told, and nothing is compared with what the disk does.
+    #[test]
+    fn runs_that_were_merged_have_no_rates() {
+        let mut merged = phase(
+            "sort",
+            [0, 0, 0, 0, 0, 0],
+            [5, 95, 0, 0, 0, 0],
+            [1, 98, 0, 0, 1, 0],
+        );
+        let metrics = StageMetrics {
+            worker_count: 1,
+            work_ns: GB,
+            wait_device_ns: 9 * GB,
+            ..StageMetrics::default()
+        };
+        let stage = Stage::Merge;
+        merged.stages.push(StageReport { stage, metrics });
+        check(
+            &merged,
+            &ends([1, 1, 1]),
+            0,
+            "sort was bound by reads and writes of temp together",
         );
     }
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::{Host, RingKind};
 use sortmill::pipeline::{
-    Csv, Form, Runner, Settings, Table, Type, Value, approx_count_distinct, col, columns_of, count,
-    count_distinct, each, fields, first, if_else, list_length, lit, max, mean, min, read_csv,
-    read_text, sum,
+    Csv, Form, Owned, Runner, Settings, Table, Type, Value, approx_count_distinct, col, columns_of,
+    count, count_distinct, each, fields, first, if_else, list_length, lit, max, mean, min, ngrams,
+    read_csv, read_text, sum, words,
 };
 use sortmill::queue::Stop;
 
@@ -357,4 +357,99 @@ fn a_quotient_is_a_float_of_any_whole_numbers() {
         .collect();
     let most = u64::MAX as f64;
     assert_eq!(numbers, [most / 4.0, 4.0 / most, -1.5, -4.0 / 6.0]);
+}
+
+/// What a program of its own gets of a table: all records, the first ones, and one after the other until it has enough.
+#[test]
+fn records_come_to_the_program() {
+    let test = "records_come_to_the_program";
+    let mut random = Random::new(seed(test));
+    let scratch = Scratch::new(test);
+    let numbers: Vec<u64> = (0..30_000).map(|_| random.below(900) as u64).collect();
+    let lines = numbers.iter().map(|number| format!("{number}\n"));
+    std::fs::write(scratch.path("in"), lines.collect::<String>()).unwrap();
+    let settings = Settings {
+        temps: vec![scratch.path("")],
+        ..small()
+    };
+    let runner = Runner::new(settings).unwrap();
+    let columns = columns_of([("n", Type::U64)]);
+    let path = scratch.path("in").to_string_lossy().into_owned();
+    let table = read_csv([&path], Csv::plain(b'\t'), columns).unwrap();
+    let counts = table.group_by(&["n"]).unwrap().sorted();
+    let counts = counts.agg(&[count()]).unwrap();
+
+    let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+    for number in &numbers {
+        *wanted.entry(*number).or_default() += 1;
+    }
+    let wanted: Vec<[u64; 2]> = wanted.into_iter().map(|(n, count)| [n, count]).collect();
+    let plain = |rows: &[Vec<Owned>]| -> Vec<[u64; 2]> {
+        let pair = |row: &Vec<Owned>| [0, 1].map(|at| row[at].value().u64().unwrap());
+        rows.iter().map(pair).collect()
+    };
+    assert_eq!(plain(&runner.collect(&counts).unwrap()), wanted);
+    assert_eq!(plain(&runner.head(&counts, 5).unwrap()), wanted[..5]);
+    assert_eq!(plain(&runner.head(&counts, 5000).unwrap()), wanted);
+    // Of what needs no job, the beginning of the file.
+    let first = runner.head(&table, 3).unwrap();
+    let first: Vec<u64> = first
+        .iter()
+        .map(|row| row[0].value().u64().unwrap())
+        .collect();
+    assert_eq!(first, numbers[..3]);
+    let mut sum = 0;
+    let report = runner.for_each(&counts, |row| {
+        sum += row[0].u64()? * row[1].u64()?;
+        Ok(())
+    });
+    assert_eq!(sum, numbers.iter().sum::<u64>());
+    assert_eq!(report.unwrap().records(), (30_000, wanted.len() as u64));
+    let mut seen = 0;
+    let enough = runner.for_each(&counts, |_| {
+        seen += 1;
+        match seen {
+            4 => Err(Error::new(ErrorKind::Function, "reading", "that will do")),
+            _ => Ok(()),
+        }
+    });
+    assert_eq!((enough.unwrap_err().kind, seen), (ErrorKind::Function, 4));
+    // Nothing stays but the input.
+    assert_eq!(std::fs::read_dir(scratch.path("")).unwrap().count(), 1);
+}
+
+/// More comes of one line than a mapper has room for, whatever becomes of that: it was an error.
+#[test]
+fn a_line_of_a_million_words() {
+    let scratch = Scratch::new("a_line_of_a_million_words");
+    let count = 1_000_000;
+    let line: String = (0..count).map(|at| format!("{} ", at % 7)).collect();
+    std::fs::write(scratch.path("in"), format!("0 1\n{line}\n2\n")).unwrap();
+    let path = scratch.path("in").to_string_lossy().into_owned();
+    let table = read_text([&path], 0);
+    let runner = Runner::new(Settings::within(64 << 20)).unwrap();
+    let written = |table: &Table| {
+        let pipeline = table.write(scratch.path("out"), Form::Text).unwrap();
+        runner.run(&pipeline).unwrap();
+        std::fs::read_to_string(scratch.path("out")).unwrap()
+    };
+    let wanted: Vec<String> = [0, 1]
+        .into_iter()
+        .chain((0..count).map(|at| at % 7))
+        .chain([2])
+        .map(|word| word.to_string())
+        .collect();
+    let words = table.flat_map(&words("line")).unwrap();
+    assert!(written(&words).lines().eq(&wanted));
+    let mut sorted = wanted.clone();
+    sorted.sort_unstable();
+    let by_word = words.sort(&[("word", false)]).unwrap();
+    assert!(written(&by_word).lines().eq(&sorted));
+    let pairs = table.flat_map(&ngrams("line", 2)).unwrap();
+    let in_lines = [&wanted[..2], &wanted[2..wanted.len() - 1]];
+    let pairs_wanted = in_lines
+        .iter()
+        .flat_map(|line| line.windows(2))
+        .map(|two| two.join(" "));
+    assert!(written(&pairs).lines().eq(pairs_wanted));
 }

@@ -1,5 +1,7 @@
 //! An input, opened: what it was when the job began, and whether it still is.
 
+use std::path::Path;
+
 use sortmill_io::codec::{HEADER_BYTES_MAX, Sniffed, is_lzma, skipped_bytes, sniff};
 use sortmill_io::os::{Access, Kind, Meta};
 use sortmill_io::process::pause;
@@ -43,7 +45,17 @@ const APPENDING_PAUSE_NS: u32 = 1_000_000;
 /// So much is read of a file to see what lies behind frames that are skipped.
 const SKIPPED_BYTES_MAX: usize = 1 << 20;
 
+/// What can be read as often as one likes: there is nothing in it.
+pub const NOTHING: &str = "/dev/null";
+
 impl Source {
+    /// Whether what is read of it once is gone for whoever opens it again.
+    #[must_use]
+    pub fn is_pipe(&self) -> bool {
+        let is_stream = self.meta.kind == Kind::Stream && self.made.is_none();
+        is_stream && !self.begins_anew && self.file.path != Path::new(NOTHING)
+    }
+
     /// Opens an input, with direct I/O if it is a large file that the page cache does not hold. Its first bytes tell
     /// whether it is compressed, if that is asked for.
     ///
@@ -140,7 +152,7 @@ impl Source {
 
     /// One whose bytes are made.
     fn made(os: &dyn Os, made: &Made) -> std::io::Result<Self> {
-        let mut file = os.open(std::path::Path::new("/dev/null"), Access::Cached)?;
+        let mut file = os.open(Path::new(NOTHING), Access::Cached)?;
         let meta = os.meta(&file)?;
         made.name().clone_into(&mut file.path);
         Ok(Self {

@@ -186,29 +186,24 @@ fn limits() {
         "limits",
         &[
             files(
-                |facts| facts.machine.open_files = limit(256, 4096),
-                CouldBeBetter,
+                |facts| facts.machine.open_files = limit(40, 4096),
+                Bad,
                 "ulimit -n 4096",
             ),
             files(
-                |facts| facts.machine.open_files = limit(256, 4096),
-                CouldBeBetter,
-                "about 224 of them",
-            ),
-            files(
-                |facts| facts.machine.open_files = limit(512, 512),
-                CouldBeBetter,
+                |facts| facts.machine.open_files = limit(40, 40),
+                Bad,
                 "limits.conf",
             ),
             files(
                 |facts| facts.machine.open_files = limit(40, 4096),
                 Bad,
-                "about 8 of them",
+                "A job may need 64, whatever it reads and writes",
             ),
             files(
-                |facts| facts.machine.open_files = limit(1024, 4096),
+                |facts| facts.machine.open_files = limit(64, 4096),
                 Good,
-                "at most 1,024",
+                "at most 64",
             ),
             Case {
                 files: &[("proc/sys/kernel/osrelease", "5.4.0-generic\n")],

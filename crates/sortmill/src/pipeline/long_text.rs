@@ -1,0 +1,253 @@
+//! Texts that are cut into so many parts that there may be no room for all of them at once: what becomes of such a text is
+//! handed over as there is room, and the rest of it waits, beside what stays of its record.
+
+use super::aggregate::Owned;
+use super::column::{Value, row};
+use super::letters::WordFinder;
+use super::verbs::{How, Parts, Sink, rows_of_words};
+use crate::error::Result;
+
+/// What becomes of a record may have so many bytes without being waited for: any mapper has room for that.
+const AT_ONCE_BYTES: usize = 1 << 20;
+/// So many bytes of a text, or so many rows of its words, are cut before it is asked again whether there is room.
+const PIECE_BYTES: usize = 4 << 10;
+const PIECE_ROWS: usize = 64;
+
+/// A text that is being cut.
+pub(super) struct Cutting {
+    /// Where its record begins in its slab.
+    pub place: u32,
+    /// Its bytes, or its words, one behind the other.
+    text: Vec<u8>,
+    /// Where in these each word begins, of those of which rows are made, and where a next one would.
+    starts: Vec<usize>,
+    /// What stays of the record.
+    kept: Vec<Owned>,
+    /// The byte to go on with, or the row; `None` at the end.
+    from: Option<usize>,
+}
+
+impl Cutting {
+    /// Begins with a `text`, beside what stays of its record, which begins at `place`, if it may become more than what is handed
+    /// over at once. Texts of which one record is made never do.
+    pub fn of<'v>(
+        parts: &Parts,
+        text: &[u8],
+        kept: impl Iterator<Item = Value<'v>> + Clone,
+        place: u32,
+        finder: &mut WordFinder,
+    ) -> Result<Option<Box<Self>>> {
+        let words_each = match parts.how {
+            How::Words { .. } | How::Split { .. } => 1,
+            How::Ngrams { count, .. } => count,
+            How::Fields { .. } | How::Extract { .. } => return Ok(None),
+        };
+        // A part of each two bytes, in a pair with what stands around it.
+        const AROUND_BYTES: usize = 32;
+        let kept_bytes: usize = kept.clone().map(|value| value.bytes().len() + 9).sum();
+        let most = (text.len() / 2 + 1).saturating_mul(AROUND_BYTES + kept_bytes);
+        if most.saturating_add(text.len().saturating_mul(words_each)) <= AT_ONCE_BYTES {
+            return Ok(None);
+        }
+        let mut cutting = Self {
+            place,
+            text: Vec::new(),
+            starts: Vec::new(),
+            kept: kept.map(Owned::new).collect(),
+            from: Some(0),
+        };
+        match parts.how {
+            How::Ngrams { lower, .. } => {
+                rows_of_words(
+                    finder,
+                    text,
+                    lower,
+                    (&mut cutting.text, &mut cutting.starts),
+                )?;
+            }
+            _ => cutting.text.extend_from_slice(text),
+        }
+        Ok(Some(Box::new(cutting)))
+    }
+
+    /// Hands over what becomes of it until `is_full`; answers whether that was all.
+    pub fn go_on(
+        &mut self,
+        parts: &Parts,
+        finder: &mut WordFinder,
+        is_full: &dyn Fn() -> bool,
+        next: Sink<'_>,
+    ) -> Result<bool> {
+        let Self {
+            text, starts, kept, ..
+        } = &*self;
+        let mut put = |part: &[u8]| {
+            let get = |number: usize| {
+                let kept = kept.get(number).map(Owned::value);
+                Ok(kept.unwrap_or(Value::Bytes(part)))
+            };
+            row(kept.len() + 1, get, &mut *next)
+        };
+        let mut from = self.from;
+        while let Some(at) = from {
+            from = match &parts.how {
+                How::Words { lower } => words(text, at, *lower, finder, &mut put)?,
+                How::Split { by } => split(text, at, by, &mut put)?,
+                How::Ngrams { count, .. } => rows(text, at, (starts, *count), &mut put)?,
+                How::Fields { .. } | How::Extract { .. } => None,
+            };
+            if is_full() {
+                break;
+            }
+        }
+        self.from = from;
+        Ok(from.is_none())
+    }
+}
+
+type Put<'p> = &'p mut dyn FnMut(&[u8]) -> Result<()>;
+
+/// The words from byte `at` on, of a piece that ends between two words; where the next piece begins.
+fn words(
+    text: &[u8],
+    at: usize,
+    lower: bool,
+    finder: &mut WordFinder,
+    put: Put<'_>,
+) -> Result<Option<usize>> {
+    let rest = &text[at..];
+    // Whatever is ASCII, and no letter nor digit, stands between words.
+    let ends = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
+    let behind = rest.get(PIECE_BYTES..).unwrap_or_default();
+    let end = behind.iter().position(ends).map(|end| PIECE_BYTES + end);
+    finder.each(&rest[..end.unwrap_or(rest.len())], lower, put)?;
+    Ok(end.map(|end| at + end))
+}
+
+/// The parts between the places where `by` is, from byte `at` on; where the part behind them begins.
+fn split(text: &[u8], at: usize, by: &[u8], put: Put<'_>) -> Result<Option<usize>> {
+    let mut from = at;
+    while from - at < PIECE_BYTES {
+        let Some(found) = memchr::memmem::find(&text[from..], by) else {
+            put(&text[from..])?;
+            return Ok(None);
+        };
+        put(&text[from..from + found])?;
+        from += found + by.len();
+    }
+    Ok(Some(from))
+}
+
+/// Rows of `count` words that begin in `starts`, from number `at` on; the number of the row behind them.
+fn rows(
+    words: &[u8],
+    at: usize,
+    (starts, count): (&[usize], usize),
+    put: Put<'_>,
+) -> Result<Option<usize>> {
+    let all = starts.len().saturating_sub(count);
+    let end = all.min(at + PIECE_ROWS);
+    for number in at..end {
+        put(&words[starts[number]..starts[number + count] - 1])?;
+    }
+    Ok((end < all).then_some(end))
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::super::verbs::{Going, Step, Steps, ngrams, split, words};
+    use super::*;
+    use crate::batch::Pause;
+
+    /// What comes of a text in pieces, with room for `room` records at a time, and all at once.
+    fn check(parts: &Parts, text: &str, room: usize) {
+        assert!(parts.wrong().is_none());
+        let step = Step::PartsBeside {
+            at: 0,
+            kept: vec![1],
+            parts: parts.clone(),
+        };
+        let mut steps = Steps::new(&[step]);
+        let (sunk, blamed) = (Cell::new(0), Cell::new(None));
+        let (mut all, taken): (Vec<(Vec<u8>, u64)>, _) = (Vec::new(), Cell::new(0));
+        let mut turns = 0;
+        {
+            let mut sink = |made: &[Value<'_>]| {
+                let Value::U64(number) = made[0] else {
+                    panic!("{made:?}");
+                };
+                all.push((made[1].bytes().to_vec(), number));
+                taken.set(taken.get() + 1);
+                Ok(())
+            };
+            let is_full = || taken.get() >= room;
+            let going = Going {
+                is_full: &is_full,
+                ..Going::of_no_place(&sunk, &blamed)
+            };
+            let records = [text, "a b,c"].map(|text| Value::Bytes(text.as_bytes()));
+            for (number, text) in records.into_iter().enumerate() {
+                let record = [text, Value::U64(number as u64)];
+                steps.go(going, &record, &mut sink).unwrap();
+                while steps.is_held() {
+                    taken.set(0);
+                    turns += 1;
+                    steps.pause(Pause::Room, going, &mut sink).unwrap();
+                }
+            }
+        }
+        let mut wanted: Vec<(Vec<u8>, u64)> = Vec::new();
+        for (number, text) in [text, "a b,c"].into_iter().enumerate() {
+            let all_words: Vec<&str> = (text.split(|letter: char| !letter.is_alphanumeric()))
+                .filter(|word| !word.is_empty())
+                .collect();
+            let made: Vec<String> = match &parts.how {
+                How::Words { .. } => all_words.iter().map(|&word| word.to_owned()).collect(),
+                How::Ngrams { count, .. } => {
+                    all_words.windows(*count).map(|of| of.join(" ")).collect()
+                }
+                How::Split { by } => {
+                    let by = std::str::from_utf8(by).unwrap();
+                    text.split(by).map(str::to_owned).collect()
+                }
+                _ => unreachable!(),
+            };
+            wanted.extend(
+                made.into_iter()
+                    .map(|part| (part.into_bytes(), number as u64)),
+            );
+        }
+        assert!(
+            all == wanted,
+            "{parts:?}: {} and {}",
+            all.len(),
+            wanted.len()
+        );
+        assert!(turns > 1, "{parts:?}: {turns} turns");
+    }
+
+    /// Built-in verbs ended jobs of long lines: all that came of one had to lie in memory at once.
+    #[test]
+    fn long_texts_are_cut_as_there_is_room() {
+        // Words of any length and script, what is no letter, empty parts, and a word longer than a piece.
+        let pieces = [
+            "a", "ärger ", ", ", ",,", "b1 ", "😀", "x,y z ", "_", "\u{300}",
+        ];
+        let mut text: String = (0..300_000)
+            .map(|at| pieces[at * at % 61 % pieces.len()])
+            .collect();
+        text.insert_str(100_000, &"w".repeat(10_000));
+        for room in [1, 5000] {
+            check(&words("line"), &text, room);
+            check(&split("line", ","), &text, room);
+            check(&split("line", ",,"), &text, room);
+            check(&ngrams("line", 3), &text, room);
+        }
+        // An end at a border, and a text with no border in it.
+        check(&split("line", ","), &",".repeat(70_000), 10);
+        check(&words("line"), &"a ".repeat(40_000), 10);
+        check(&ngrams("line", 3000), &"a ".repeat(4000), 1);
+    }
+}
