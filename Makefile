@@ -7,7 +7,7 @@ SORTMILL := target/release/sortmill
 TEST_FEATURES := --features sortmill/tamper
 
 # What builds and tests the Python package; DuckDB, networkx and Arrow's libraries are what it is held against.
-PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.15' 'cloudpickle>=3' pyarrow numpy pandas polars 'duckdb>=2,<3' \
+PYTHON_TOOLS := 'maturin>=1.9,<2' 'pytest>=8' 'pytest-xdist>=3.6,<4' 'mypy>=1.15' 'cloudpickle>=3' pyarrow numpy pandas polars 'duckdb>=2,<3' \
 	'networkx>=3.2,<4'
 
 # The C library is part of the command where it can be (glibc, and its archive is there): a process that sorts a few
@@ -75,7 +75,7 @@ test: .venv/built ## run every test, Python's too, then those under the seeded s
 
 test-python: .venv/built ## the tests of the Python package alone, and its types
 	$(DEVELOP) --profile dev --features tamper
-	.venv/bin/python -m pytest -q
+	.venv/bin/python -m pytest -q -n 2 --dist worksteal
 	.venv/bin/mypy
 
 # abi3 is not for such an interpreter, so the module is built for it alone (PyO3: from 3.14 on).
