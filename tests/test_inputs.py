@@ -344,7 +344,7 @@ def test_many_fixed_records(tmp_path: Path, draw: random.Random) -> None:
     [
         # Nobody looks into a pipe but who reads all of it.
         ("table.write_text('a'); job.explain(memory='128 MiB')", None),
-        ("table.write_text('a'); table.write_jsonl('b')", "/dev/stdin is a pipe, which can be read once"),
+        ("table.write_text('a'); table.write_jsonl('b')", "/dev/stdin is a pipe, which can be read once, and two outputs"),
         ("print(table.head(2)); table.write_text('a')", "what comes through a pipe can be read once, and it has been"),
         ("print(table.sort('n').collect(memory='128 MiB')[0]); table.sort('n').write_text('a')", "can be read once, and it has been"),
     ],

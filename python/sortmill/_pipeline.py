@@ -233,10 +233,13 @@ class Pipeline:
         """
         settings = asked(memory, temp, threads, processes, worker_memory)
         jobs = self._written()
+        pipes: list[str] = []
         for job in jobs:
             job.check()
-            if len(jobs) > 1 and (pipe := job.pipe()):
-                raise UsageError(f"{pipe} is a pipe, which can be read once, and each output is made from the inputs: write it to a file first")
+            for pipe in job.pipes() if len(jobs) > 1 else []:
+                if pipe in pipes:
+                    raise UsageError(f"{pipe} is a pipe, which can be read once, and two outputs are made from it: write it to a file first")
+                pipes.append(pipe)
         for number, files in enumerate(self._reads):
             _none_read(self._outputs[:number], files, "is read for the outputs behind it, too: write it last, or to another place")
         reports: list[tuple[str, str, str]] = []
@@ -532,11 +535,14 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """`collect_arrow` as it is without arguments, as an Arrow stream.
 
-        Who asks several times and reads once, as DuckDB does to see the schema, has it computed once.
+        Who asks several times and reads once, as DuckDB does to see the schema, has it computed once: what nobody has read yet is
+        what the next one gets.
         """
-        if self._unread is None or not self._unread.are_there():
+        stream = self._unread.stream_once() if self._unread else None
+        if stream is None:
             self._unread = self.collect_arrow()._rows
-        return self._unread.stream_once()
+            stream = self._unread.stream_once()
+        return stream
 
     def head(
         self,

@@ -156,16 +156,15 @@ impl Rows {
         })
     }
 
-    /// A stream of all records; what it `empties` when the first of them are asked for.
+    /// A stream of all records in `file`; what it `empties` when the first of them are asked for.
     fn stream<'py>(
         &self,
         py: Python<'py>,
+        file: Arc<File>,
         empties: Option<Arc<Mutex<Option<Arc<File>>>>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let file = lock(&self.file).clone();
-        let read = || PyValueError::new_err("these records have been read and are gone");
         let reader = Reader {
-            file: file.ok_or_else(read)?,
+            file,
             empties,
             kinds: kinds_of(&self.columns),
             schema: Arc::new(schema(&self.columns)),
@@ -188,17 +187,19 @@ impl Rows {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        self.stream(py, None)
+        let file = lock(&self.file).clone();
+        let read = || PyValueError::new_err("these records have been read and are gone");
+        self.stream(py, file.ok_or_else(read)?, None)
     }
 
-    /// The same, of records that are gone when one has been read: until then who only looks at the schema can ask again.
-    fn stream_once<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        self.stream(py, Some(Arc::clone(&self.file)))
-    }
-
-    /// Whether they can be read still.
-    fn are_there(&self) -> bool {
-        lock(&self.file).is_some()
+    /// The same, of records that are gone when one has been read: until then who only looks at the schema can ask again. `None`
+    /// if they are gone.
+    fn stream_once<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyCapsule>>> {
+        let Some(file) = lock(&self.file).clone() else {
+            return Ok(None);
+        };
+        self.stream(py, file, Some(Arc::clone(&self.file)))
+            .map(Some)
     }
 }
 

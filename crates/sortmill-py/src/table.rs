@@ -708,11 +708,14 @@ impl Job {
         checked.map_err(|error| raised(py, &error))
     }
 
-    /// The first pipe that it reads.
-    fn pipe(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let found = host().and_then(|host| self.pipeline.pipe(&host));
+    /// The pipes that it reads.
+    fn pipes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let found = host().and_then(|host| self.pipeline.pipes(&host));
         let found = found.map_err(|error| raised(py, &error))?;
-        Ok(found.map(|path| path.display().to_string()))
+        Ok(found
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect())
     }
 
     /// What would be done.

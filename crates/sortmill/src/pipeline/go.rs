@@ -162,7 +162,13 @@ impl Pipeline {
             let done = match at {
                 0 => {
                     let (job, sources) = self.open((job.clone(), true), phase, os, stop)?;
-                    let prepared = run::prepare_opened(&job, sources, os)?;
+                    let prepared = run::prepare_opened(&job, sources, os);
+                    let prepared = prepared.inspect_err(|_| {
+                        // But for a header nothing has been read.
+                        if job.columns.is_none() {
+                            self.table.inputs.fill_again();
+                        }
+                    })?;
                     run::sort_prepared(&job, prepared, os, stop)?
                 }
                 _ => run::sort(&job, os, stop)?,
@@ -355,8 +361,11 @@ impl Pipeline {
         let mut sources = run::open(&job, os)?;
         if is_run {
             self.table.inputs.drain(&sources)?;
-        } else if sources.iter().any(Source::is_pipe) {
+        } else if sources.iter().all(Source::is_pipe) {
             Inputs::number(&mut job);
+        } else {
+            // Files tell what columns there are.
+            sources.sort_by_key(Source::is_pipe);
         }
         if self.shuffles_lines().is_some() {
             return Ok((job, sources));

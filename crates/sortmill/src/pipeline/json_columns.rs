@@ -20,7 +20,7 @@ const DOING: &str = "looking for columns";
 const LOOK_BYTES: usize = 1 << 20;
 
 /// The members that objects have in the first mebibyte of the first file that has any, in the order in which they come first: text,
-/// truth values, whole numbers (`u64` if one is beyond those with a sign and none below 0), and floats if one is one or both are. Any of them may be missing or null, in
+/// truth values, whole numbers (`u64` if one is too large for a sign and none is below 0), and else floats. Any of them may be missing or null, in
 /// what is not looked at too. Lists and objects within are left out, and so is what is null everywhere.
 ///
 /// # Errors

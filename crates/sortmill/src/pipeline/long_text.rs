@@ -9,9 +9,10 @@ use crate::error::Result;
 
 /// What becomes of a record may have so many bytes without being waited for: any mapper has room for that.
 const AT_ONCE_BYTES: usize = 1 << 20;
-/// So many bytes of a text, or so many rows of its words, are cut before it is asked again whether there is room.
-const PIECE_BYTES: usize = 4 << 10;
-const PIECE_ROWS: usize = 64;
+/// So many bytes are made before it is asked again whether there is room.
+const PIECE_BYTES: usize = 64 << 10;
+/// What stands around a part in a pair.
+const AROUND_BYTES: usize = 32;
 
 /// A text that is being cut.
 pub(super) struct Cutting {
@@ -23,6 +24,8 @@ pub(super) struct Cutting {
     starts: Vec<usize>,
     /// What stays of the record.
     kept: Vec<Owned>,
+    /// Bytes of each record that is made besides the part.
+    beside_bytes: usize,
     /// The byte to go on with, or the row; `None` at the end.
     from: Option<usize>,
 }
@@ -42,10 +45,10 @@ impl Cutting {
             How::Ngrams { count, .. } => count,
             How::Fields { .. } | How::Extract { .. } => return Ok(None),
         };
-        // A part of each two bytes, in a pair with what stands around it.
-        const AROUND_BYTES: usize = 32;
         let kept_bytes: usize = kept.clone().map(|value| value.bytes().len() + 9).sum();
-        let most = (text.len() / 2 + 1).saturating_mul(AROUND_BYTES + kept_bytes);
+        // A part of each two bytes, as a record with what stays beside it.
+        let beside_bytes = AROUND_BYTES + kept_bytes;
+        let most = (text.len() / 2 + 1).saturating_mul(beside_bytes);
         if most.saturating_add(text.len().saturating_mul(words_each)) <= AT_ONCE_BYTES {
             return Ok(None);
         }
@@ -54,6 +57,7 @@ impl Cutting {
             text: Vec::new(),
             starts: Vec::new(),
             kept: kept.map(Owned::new).collect(),
+            beside_bytes,
             from: Some(0),
         };
         match parts.how {
@@ -79,8 +83,13 @@ impl Cutting {
         next: Sink<'_>,
     ) -> Result<bool> {
         let Self {
-            text, starts, kept, ..
+            text,
+            starts,
+            kept,
+            beside_bytes: beside,
+            ..
         } = &*self;
+        let beside = *beside;
         let mut put = |part: &[u8]| {
             let get = |number: usize| {
                 let kept = kept.get(number).map(Owned::value);
@@ -91,9 +100,9 @@ impl Cutting {
         let mut from = self.from;
         while let Some(at) = from {
             from = match &parts.how {
-                How::Words { lower } => words(text, at, *lower, finder, &mut put)?,
-                How::Split { by } => split(text, at, by, &mut put)?,
-                How::Ngrams { count, .. } => rows(text, at, (starts, *count), &mut put)?,
+                How::Words { lower } => words((text, at), *lower, beside, finder, &mut put)?,
+                How::Split { by } => split((text, at), by, beside, &mut put)?,
+                How::Ngrams { count, .. } => rows((text, at), (starts, *count), beside, &mut put)?,
                 How::Fields { .. } | How::Extract { .. } => None,
             };
             if is_full() {
@@ -109,30 +118,55 @@ type Put<'p> = &'p mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// The words from byte `at` on, of a piece that ends between two words; where the next piece begins.
 fn words(
-    text: &[u8],
-    at: usize,
+    (text, at): (&[u8], usize),
     lower: bool,
+    beside: usize,
     finder: &mut WordFinder,
     put: Put<'_>,
 ) -> Result<Option<usize>> {
     let rest = &text[at..];
-    // Whatever is ASCII, and no letter nor digit, stands between words.
-    let ends = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
-    let behind = rest.get(PIECE_BYTES..).unwrap_or_default();
-    let end = behind.iter().position(ends).map(|end| PIECE_BYTES + end);
+    let wanted = PIECE_BYTES / (beside / 2 + 1) + 1;
+    let end = rest.get(wanted..).and_then(border).map(|end| wanted + end);
     finder.each(&rest[..end.unwrap_or(rest.len())], lower, put)?;
     Ok(end.map(|end| at + end))
 }
 
+/// Where between two words the first of `text` that is no letter nor digit stands, which may begin within a letter.
+fn border(text: &[u8]) -> Option<usize> {
+    let is_within = |byte: &u8| (0x80..0xc0).contains(byte);
+    let mut at = text
+        .iter()
+        .take(3)
+        .take_while(|&byte| is_within(byte))
+        .count();
+    for chunk in text[at..].utf8_chunks() {
+        let mut letters = chunk.valid().char_indices();
+        if let Some((end, _)) = letters.find(|(_, letter)| !letter.is_alphanumeric()) {
+            return Some(at + end);
+        }
+        at += chunk.valid().len();
+        if !chunk.invalid().is_empty() {
+            return Some(at);
+        }
+    }
+    None
+}
+
 /// The parts between the places where `by` is, from byte `at` on; where the part behind them begins.
-fn split(text: &[u8], at: usize, by: &[u8], put: Put<'_>) -> Result<Option<usize>> {
-    let mut from = at;
-    while from - at < PIECE_BYTES {
+fn split(
+    (text, at): (&[u8], usize),
+    by: &[u8],
+    beside: usize,
+    put: Put<'_>,
+) -> Result<Option<usize>> {
+    let (mut from, mut made) = (at, 0);
+    while made < PIECE_BYTES {
         let Some(found) = memchr::memmem::find(&text[from..], by) else {
             put(&text[from..])?;
             return Ok(None);
         };
         put(&text[from..from + found])?;
+        made += found + beside;
         from += found + by.len();
     }
     Ok(Some(from))
@@ -140,17 +174,20 @@ fn split(text: &[u8], at: usize, by: &[u8], put: Put<'_>) -> Result<Option<usize
 
 /// Rows of `count` words that begin in `starts`, from number `at` on; the number of the row behind them.
 fn rows(
-    words: &[u8],
-    at: usize,
+    (words, at): (&[u8], usize),
     (starts, count): (&[usize], usize),
+    beside: usize,
     put: Put<'_>,
 ) -> Result<Option<usize>> {
     let all = starts.len().saturating_sub(count);
-    let end = all.min(at + PIECE_ROWS);
-    for number in at..end {
-        put(&words[starts[number]..starts[number + count] - 1])?;
+    let (mut number, mut made) = (at, 0);
+    while number < all && made < PIECE_BYTES {
+        let row = &words[starts[number]..starts[number + count] - 1];
+        put(row)?;
+        made += row.len() + beside;
+        number += 1;
     }
-    Ok((end < all).then_some(end))
+    Ok((number < all).then_some(number))
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -249,5 +286,38 @@ mod tests {
         check(&split("line", ","), &",".repeat(70_000), 10);
         check(&words("line"), &"a ".repeat(40_000), 10);
         check(&ngrams("line", 3000), &"a ".repeat(4000), 1);
+        // Borders that are not ASCII.
+        check(&words("line"), &"語文，字。".repeat(20_000), 10);
+    }
+
+    /// Two such steps in a row: what the first one makes waits until the second has room again.
+    #[test]
+    fn no_turn_hands_over_much_more_than_there_is_room_for() {
+        let steps = [split("line", ";"), words("part")].map(|parts| Step::Parts { at: 0, parts });
+        let mut steps = Steps::new(&steps);
+        let text = ["ab ".repeat(100_000), "cd ".repeat(100_000)]
+            .join(";")
+            .repeat(3);
+        let (sunk, blamed) = (Cell::new(0), Cell::new(None));
+        let (taken, mut count, mut most) = (Cell::new(0), 0, 0);
+        let mut sink = |made: &[Value<'_>]| {
+            taken.set(taken.get() + AROUND_BYTES + made[0].bytes().len());
+            count += 1;
+            Ok(())
+        };
+        let is_full = || taken.get() >= PIECE_BYTES;
+        let going = Going {
+            is_full: &is_full,
+            ..Going::of_no_place(&sunk, &blamed)
+        };
+        steps
+            .go(going, &[Value::Bytes(text.as_bytes())], &mut sink)
+            .unwrap();
+        while steps.is_held() {
+            most = most.max(taken.replace(0));
+            steps.pause(Pause::Room, going, &mut sink).unwrap();
+        }
+        assert_eq!(count, 600_000);
+        assert!(most <= 4 * PIECE_BYTES, "{most}");
     }
 }

@@ -440,6 +440,11 @@ impl Inputs {
         }
     }
 
+    /// They were not read after all.
+    pub fn fill_again(&self) {
+        self.is_drained.store(false, Ordering::SeqCst);
+    }
+
     /// Has columns be told by their numbers in `job`, where nobody may look for their names yet.
     pub fn number(job: &mut Job) {
         let Some(columns) = &mut job.columns else {
@@ -453,17 +458,17 @@ impl Inputs {
         }
     }
 
-    /// The first pipe among them.
-    pub fn pipe(&self, os: &dyn Os) -> Result<Option<PathBuf>> {
+    /// The pipes among them.
+    pub fn pipes(&self, os: &dyn Os) -> Result<Vec<PathBuf>> {
         if matches!(self.how, How::Rows { .. }) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let files = paths::expand(os, &self.patterns)?;
         let is_pipe = |path: &PathBuf| {
             let meta = os.meta_at(path);
             meta.is_ok_and(|meta| meta.kind == Kind::Stream && path != Path::new(NOTHING))
         };
-        Ok(files.into_iter().find(is_pipe))
+        Ok(files.into_iter().filter(is_pipe).collect())
     }
 
     /// How records become values, of a job whose names have been looked up.

@@ -126,12 +126,12 @@ impl Pipeline {
         self.to.check(os)
     }
 
-    /// The first pipe that it reads: who reads it again finds nothing.
+    /// The pipes that it reads: who reads one again finds nothing.
     ///
     /// # Errors
     /// As [`super::expand`].
-    pub fn pipe(&self, os: &dyn Os) -> Result<Option<PathBuf>> {
-        self.table.inputs.pipe(os)
+    pub fn pipes(&self, os: &dyn Os) -> Result<Vec<PathBuf>> {
+        self.table.inputs.pipes(os)
     }
 }
 

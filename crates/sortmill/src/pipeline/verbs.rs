@@ -325,6 +325,10 @@ impl Steps {
     pub fn pause(&mut self, pause: Pause, going: Going<'_>, sink: Sink<'_>) -> Result<()> {
         for at in (0..self.steps.len()).rev() {
             drain(&mut self.steps[at..], going, sink)?;
+            // What comes from in front of one that still has something would have to go over at once.
+            if self.steps[at..].iter().any(holds) {
+                break;
+            }
         }
         for at in 0..self.steps.len() {
             if pause == Pause::Room || self.is_held() {
@@ -355,12 +359,14 @@ impl Steps {
 
     /// Whether something is held back.
     pub fn is_held(&self) -> bool {
-        let is_held = |(_, scratch): &(Step, Scratch)| {
-            let batching = scratch.batching.as_ref();
-            batching.is_some_and(|batching| batching.is_pending) || scratch.has_rest()
-        };
-        self.steps.iter().any(is_held)
+        self.steps.iter().any(holds)
     }
+}
+
+/// Whether a step holds something back.
+fn holds((_, scratch): &(Step, Scratch)) -> bool {
+    let batching = scratch.batching.as_ref();
+    batching.is_some_and(|batching| batching.is_pending) || scratch.has_rest()
 }
 
 /// Calls the function of a batch.

@@ -506,8 +506,7 @@ fn sort_inner(
         (Where::Parts(new_folder), Some(Target::Parts(_))) => {
             expected::enter(job, progress::Phase::Sync, os);
             let folder = uncommitted_folder.expect("it was made");
-            commit_parts(&shared, new_folder, folder, sorted)?;
-            took.sync_ns = lap();
+            took = commit_parts(&shared, new_folder, folder, sorted, lap)?;
         }
         _ => {}
     }
@@ -608,7 +607,9 @@ fn commit_parts(
     target: &NewFolder,
     folder: UncommittedFolder<'_>,
     sorted: &Sorted,
-) -> Result<()> {
+    mut lap: impl FnMut() -> u64,
+) -> Result<Commit> {
+    let mut took = Commit::default();
     let Shared {
         job, stop, number, ..
     } = *shared;
@@ -624,11 +625,15 @@ fn commit_parts(
         .map(|part| manifest.file_bytes(part))
         .collect();
     folder.finish(&part_bytes, stop)?;
+    took.sync_ns = lap();
     if shared.plan.verify {
         expected::verify(job, shared.os, sorted.written.bytes);
         crate::check::verify_parts(shared, &folder.path, &target.path, &manifest)?;
+        took.verify_ns = lap();
     }
-    folder.commit(&manifest, stop)
+    folder.commit(&manifest, stop)?;
+    took.name_ns = lap();
+    Ok(took)
 }
 
 /// Opens what is written to: a file under its temporary name, with room for all of it where its size is

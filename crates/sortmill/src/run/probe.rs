@@ -8,6 +8,8 @@
 //! probe that fails, that somebody interrupts, or that could measure only a part of what is blamed, leaves its verdict without a
 //! share; the job is done already.
 
+use std::path::Path;
+
 use sortmill_io::os::{Access, Kind};
 use sortmill_io::sync::atomic::{AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, spawn};
@@ -77,8 +79,9 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
             },
         ) if read_path == write_path => Vec::new(),
         ("sort", BoundBy::ReadAndWrite { .. }) => {
+            // The temporary file is read meanwhile.
             let mut ways = temp_reads(done);
-            ways.push(output(done, write_rate));
+            ways.push(output_apart(done, write_rate));
             ways
         }
         ("merge" | "copy", BoundBy::Read { .. }) => inputs(done),
@@ -209,32 +212,40 @@ fn own_temps(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
 /// Writes on the output's device, which the job made at `rate` bytes a second: to the temporary file if that lies there, else to
 /// a file of its own.
 fn output(done: &Done<'_>, rate: u64) -> Option<Way> {
-    let Shared {
-        plan, os, temps, ..
-    } = done.shared;
-    let (path, depth) = match done.target {
-        Target::File(output, depth) => (&output.path, *depth),
-        Target::Parts(files) => (&files.folder, files.depth),
-        Target::Stream(_) => return None,
-    };
+    let Shared { os, temps, .. } = done.shared;
+    let (path, _) = output_place(done)?;
     let output_device = device(*os, path.parent()?);
     let files = temps.spilled().into_iter().zip(temps.bases()).enumerate();
     let spilled = files.filter(|(_, (_, base))| device(*os, base) == output_device);
     let spilled = spilled.filter_map(|(number, (file, _))| Some((number, file?)));
     let largest = spilled.max_by_key(|(number, _)| temps.given_bytes_of(*number));
-    let (file, file_bytes) = if let Some((number, file)) = largest {
-        (file, align_down(temps.given_bytes_of(number)))
-    } else {
-        // The name is free since the output has its own, and known to whoever cleans up after a killed job.
-        let file = os.create(path, Access::Direct, 0o600).ok()?;
-        os.remove_file(path).ok()?;
-        let room = os.space_free(path.parent()?).ok()? / 2;
-        let wanted = 2 * rate * (PROBE_NS / 1_000_000_000);
-        let file_bytes = wanted.clamp(*FILE_BYTES.start(), *FILE_BYTES.end());
-        let file_bytes = align_down(room.min(file_bytes));
-        os.reserve(&file, file_bytes).ok()?;
-        (Arc::new(file), file_bytes)
-    };
+    match largest {
+        Some((number, file)) => {
+            let file_bytes = align_down(temps.given_bytes_of(number));
+            output_to(done, file, file_bytes)
+        }
+        None => output_apart(done, rate),
+    }
+}
+
+/// The same, to a file of its own in any case.
+fn output_apart(done: &Done<'_>, rate: u64) -> Option<Way> {
+    let os = done.shared.os;
+    let (path, _) = output_place(done)?;
+    // The name is free since the output has its own, and known to whoever cleans up after a killed job.
+    let file = os.create(path, Access::Direct, 0o600).ok()?;
+    os.remove_file(path).ok()?;
+    let room = os.space_free(path.parent()?).ok()? / 2;
+    let wanted = 2 * rate * (PROBE_NS / 1_000_000_000);
+    let file_bytes = wanted.clamp(*FILE_BYTES.start(), *FILE_BYTES.end());
+    let file_bytes = align_down(room.min(file_bytes));
+    os.reserve(&file, file_bytes).ok()?;
+    output_to(done, Arc::new(file), file_bytes)
+}
+
+fn output_to(done: &Done<'_>, file: Arc<File>, file_bytes: u64) -> Option<Way> {
+    let Shared { plan, temps, .. } = done.shared;
+    let (_, depth) = output_place(done)?;
     Some(Way {
         kind: OpKind::Write,
         file,
@@ -244,6 +255,15 @@ fn output(done: &Done<'_>, rate: u64) -> Option<Way> {
         // Most of an output that temporary data lay in is written over these.
         is_new: !temps.lies_in_output(),
     })
+}
+
+/// The output's temporary name, which is free, and how many writes of it were in flight.
+fn output_place<'d>(done: &'d Done<'_>) -> Option<(&'d Path, usize)> {
+    match done.target {
+        Target::File(output, depth) => Some((&output.path, *depth)),
+        Target::Parts(files) => Some((&files.folder, files.depth)),
+        Target::Stream(_) => None,
+    }
 }
 
 fn written(done: &Done<'_>) -> Option<Way> {

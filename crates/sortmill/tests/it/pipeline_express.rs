@@ -453,3 +453,34 @@ fn a_line_of_a_million_words() {
         .map(|two| two.join(" "));
     assert!(written(&pairs).lines().eq(pairs_wanted));
 }
+
+/// Words that are counted at once where they are found do not wait: of more different ones in a line than there is room for, the job
+/// ends and says what would help, and that does.
+#[test]
+fn a_line_of_many_different_words() {
+    let scratch = Scratch::new("a_line_of_many_different_words");
+    let word_count = 400_000;
+    let line: String = (0..word_count).map(|at| format!("{at:x} ")).collect();
+    std::fs::write(scratch.path("in"), format!("{line}\n0 0\n")).unwrap();
+    let path = scratch.path("in").to_string_lossy().into_owned();
+    let words = read_text([&path], 0).flat_map(&words("line")).unwrap();
+    let groups = words.group_by(&["word"]).unwrap();
+    let counted = groups.agg(&[count()]).unwrap();
+    let sums = |memory_bytes| {
+        let (mut rows, mut sum) = (0, 0);
+        let runner = Runner::new(Settings::within(memory_bytes)).unwrap();
+        let done = runner.for_each(&counted, |row| {
+            rows += 1;
+            sum += row[1].u64()?;
+            Ok(())
+        });
+        done.map(|_| (rows, sum))
+    };
+    assert_eq!(sums(512 << 20).unwrap(), (word_count, word_count + 2));
+    let error = sums(64 << 20).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Memory, "{error}");
+    assert!(
+        error.to_string().contains("Give the job more memory"),
+        "{error}"
+    );
+}
