@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # As tests are built, so that the engine is not compiled again.
 BUILT = "build-args=--profile dev --features tamper"
+# One after the other where tests run side by side: they share an environment.
+pytestmark = pytest.mark.xdist_group("install")
 
 
 @pytest.fixture(scope="module")
