@@ -75,7 +75,7 @@ test: .venv/built ## run every test, Python's too, then those under the seeded s
 
 test-python: .venv/built ## the tests of the Python package alone, and its types
 	$(DEVELOP) --profile dev --features tamper
-	.venv/bin/python -m pytest -q -n 2 --dist loadgroup
+	.venv/bin/python -m pytest -q -n 2 --dist worksteal
 	.venv/bin/mypy
 
 # abi3 is not for such an interpreter, so the module is built for it alone (PyO3: from 3.14 on).

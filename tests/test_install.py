@@ -8,19 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 # As tests are built, so that the engine is not compiled again.
 BUILT = "build-args=--profile dev --features tamper"
-# One after the other where tests run side by side: they share an environment.
-pytestmark = pytest.mark.xdist_group("install")
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(folder: Path) -> Path:
     """The programs of such an environment."""
-    folder = tmp_path_factory.mktemp("fresh")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     subprocess.run([folder / "bin" / "pip", "install", "-q", f"--config-settings={BUILT}", ROOT], check=True)
     return folder / "bin"
@@ -34,7 +28,14 @@ def within(fresh: Path, script: str, folder: Path) -> str:
     return done.stdout.decode()
 
 
-def test_a_wheel_for_every_python(fresh: Path, tmp_path: Path) -> None:
+def test_a_fresh_environment(tmp_path: Path) -> None:
+    """One test: two that run side by side would build one wheel at the same time, and one of them read half of it."""
+    fresh = installed(tmp_path / "fresh")
+    is_a_wheel_for_every_python(fresh, tmp_path)
+    the_examples_run_as_the_readme_says(fresh, tmp_path)
+
+
+def is_a_wheel_for_every_python(fresh: Path, tmp_path: Path) -> None:
     version = within(fresh, "sortmill --version", tmp_path)
     assert re.fullmatch(r"sortmill \d+\.\d+\.\d+\n", version)
     assert within(fresh, "python -m sortmill --version", tmp_path) == version
@@ -45,7 +46,7 @@ def test_a_wheel_for_every_python(fresh: Path, tmp_path: Path) -> None:
     assert where.startswith(str(fresh.parent))
 
 
-def test_the_examples_run_as_the_readme_says(fresh: Path, tmp_path: Path) -> None:
+def the_examples_run_as_the_readme_says(fresh: Path, tmp_path: Path) -> None:
     """Its lines as they stand, over less data; of Rust's there are two, which need the compiler."""
     block = re.search(r"```sh\n(sortmill gen text .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert block is not None
