@@ -5,7 +5,7 @@ from cases import BY_NAME, CASES
 from marked import replaced
 from plot import plot
 from shell import ROOT, fail, say
-from table import Measured, tables
+from table import WITH_SYNC, Measured, tables
 
 README = ROOT / "README.md"
 PLOT = ROOT / "docs" / "floor.svg"
@@ -38,15 +38,16 @@ def expected():
 
 
 def block(files):
+    shown = tables(list(files.values()))
+    with_sync = "; F with sync is F\nwhere the output is on the disk itself, not only in a cache of its" if WITH_SYNC in shown else ""
     parts = ["From a cold page cache to a synced output, contestants alternating (`make bench`); the median of the "
              "rounds (least to\nmost). F is the time that the disk and a written CPU budget ask of any such sort, "
              "[docs/measuring.md](docs/measuring.md);\nF of memory is F of a disk whose requests come from and go to "
-             "more memory than a cache holds; F with sync is F\nwhere the output is on the disk itself, not only in a "
-             "cache of its. Own I/O is what the process had the disk do, over the\nleast that any sort within this "
-             "memory must."]
+             f"more memory than a cache holds{with_sync}. Own I/O is what the\nprocess had the disk do, over the least that "
+             "any sort within this memory must."]
     if "memory-sweep" in files:
         parts.append("![Time over F against memory](docs/floor.svg)")
-    parts.append(tables(list(files.values())))
+    parts.append(shown)
     missing = [case.name for case in CASES if case.name not in files]
     if missing:
         parts.append(f"Not measured yet at full size: {', '.join(missing)}.")

@@ -11,7 +11,8 @@ from floor import moved_bytes_min
 from results import DRIFT_MAX, contestants_of, counted, is_steady
 from shell import GIB
 
-HEADS = ["", "wall s", "wall over F", "over F of memory", "over F with sync", "CPU s per GB", "own memory GB", "own I/O over the least",
+WITH_SYNC = "over F with sync"
+HEADS = ["", "wall s", "wall over F", "over F of memory", WITH_SYNC, "CPU s per GB", "own memory GB", "own I/O over the least",
          "wall over sortmill's"]
 MET, MISSED = "yes", "**no**"
 
@@ -83,9 +84,15 @@ def figures(found):
         for number, memory in enumerate(one.rounds):
             if number == 0 or not is_alone:
                 words = title(one, memory) + ("" if is_alone else f", {memory_words(memory)}")
-                lines.append(f"| **{words}** |" + " |" * (len(HEADS) - 1))
+                lines.append([f"**{words}**"] + [""] * (len(HEADS) - 1))
             lines += [figures_line(one, memory, name, memory_words(memory) if is_alone else "") for name in one.names]
-    return "\n".join([in_cells(HEADS), "|" + "---|" * len(HEADS), *lines]) if lines else ""
+    if not lines:
+        return ""
+    # Runs of before it was taken have none, and a column of none says nothing.
+    sync = HEADS.index(WITH_SYNC)
+    shown = [at for at in range(len(HEADS)) if at != sync or any(line[at] not in ("", "-") for line in lines)]
+    heads, *rows = (in_cells(line[at] for at in shown) for line in [HEADS, *lines])
+    return "\n".join([heads, "|" + "---|" * len(shown), *rows])
 
 
 def figures_line(one, memory, name, extra):
@@ -93,9 +100,9 @@ def figures_line(one, memory, name, extra):
     failures = [attempt[name]["failure"] for attempt in rounds if attempt[name]["failure"]]
     named = label(name, rounds[0][name]) + (f", {extra}" if extra else "")
     if failures:
-        return in_cells([named, f"could not: {failures[0][:100]}", *[""] * (len(HEADS) - 2)])
+        return [named, f"could not: {failures[0][:100]}", *[""] * (len(HEADS) - 2)]
     unsteady = contestants.is_ours(name) and not all(map(is_steady, rounds)) and one.values(memory, name, over_floor)
-    return in_cells([
+    return [
         named,
         spread(one.values(memory, name, lambda row: row["wall_s"]), 1),
         spread(one.values(memory, name, over_floor), 2) + (" ~" if unsteady else ""),
@@ -105,7 +112,7 @@ def figures_line(one, memory, name, extra):
         spread(one.values(memory, name, lambda row: row["peak_anon_bytes"] / 1e9), 1),
         spread(one.values(memory, name, moved_over_min), 2),
         "1" if name == "sortmill" else spread(one.times(memory, name), 2),
-    ])
+    ]
 
 
 def title(one, memory):

@@ -369,6 +369,24 @@ print(job.run(memory="128 MiB"))
         assert not list(tmp_path.iterdir())
 
 
+def test_explain_looks_for_columns_in_files_beside_a_pipe(tmp_path: Path) -> None:
+    """And leaves the pipe as it is, even if the files are empty."""
+    program = """
+import sys, sortmill as sm
+job = sm.Pipeline()
+job.read_csv(["/dev/stdin", *sys.argv[1:]], {"word": str, "n": int}).write_text("a")
+job.explain(memory="128 MiB")
+print(job.run(memory="128 MiB"))
+"""
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "one.csv").write_text("n,word\n7,seven\n")
+    for files, more in (["empty.csv"], []), (["empty.csv", "one.csv"], ["seven\t7"]):
+        command = [sys.executable, "-c", program, *files]
+        done = subprocess.run(command, input="n,word\n1,one\n", capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "a").read_text().splitlines() == ["one\t1", *more]
+
+
 def test_json_lines_tell_their_columns(tmp_path: Path) -> None:
     lines = [{"name": f"n{at}", "count": at, "big": 2**63 + at, "price": at / 2 if at % 2 else at, "paid": at % 3 == 0} for at in range(9)]
     more: list[dict[str, Any]] = [{"late": "x", "tags": [1], "count": None}, *lines]

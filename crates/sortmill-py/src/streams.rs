@@ -137,11 +137,14 @@ impl Handing {
     }
 }
 
+/// Where a file lies for whoever reads it, until it is taken away.
+type Slot = Arc<Mutex<Option<Arc<File>>>>;
+
 /// The records of a table, proven, in a file that goes with this.
 #[pyclass(frozen, module = "sortmill._sortmill")]
 pub struct Rows {
     /// `None` once a stream has been read that was the only one.
-    file: Arc<Mutex<Option<Arc<File>>>>,
+    file: Slot,
     columns: Vec<Column>,
 }
 
@@ -161,7 +164,7 @@ impl Rows {
         &self,
         py: Python<'py>,
         file: Arc<File>,
-        empties: Option<Arc<Mutex<Option<Arc<File>>>>>,
+        empties: Option<Slot>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let reader = Reader {
             file,
@@ -207,7 +210,7 @@ impl Rows {
 struct Reader {
     file: Arc<File>,
     /// Where it lies for those that read after this one, until this one begins.
-    empties: Option<Arc<Mutex<Option<Arc<File>>>>>,
+    empties: Option<Slot>,
     columns: Vec<Column>,
     kinds: Vec<Type>,
     schema: SchemaRef,

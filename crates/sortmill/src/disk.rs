@@ -31,6 +31,7 @@ use sortmill_io::sync::atomic::{AtomicU64, Ordering};
 use sortmill_io::{File, OpKind, Os, Pool, align_down};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::per_second;
 use crate::queue::Stop;
 use crate::temp::{Temp, clean_up};
 use crate::text;
@@ -268,7 +269,7 @@ fn measure_all(
         let site = Site::lay_out(os, path, file_bytes, stop)?;
         folder.direct_io = site.read.file.access == Access::Direct;
         let laid_out = [&site.read, &site.written];
-        let synced = laid_out.map(|file| per_s(file.bytes, file.synced_ns));
+        let synced = laid_out.map(|file| per_second(file.bytes, file.synced_ns));
         folder.synced_bytes_per_s = Some(Spread::of(synced.to_vec()));
         sites.push(site);
         step();
@@ -291,8 +292,8 @@ fn measure_all(
                     took_ns,
                 } = lane::run(os, stop, lanes, bench.window_ns)?;
                 shortest_ns = shortest_ns.min(took_ns);
-                read.push(per_s(read_bytes, took_ns));
-                written.push(per_s(written_bytes, took_ns));
+                read.push(per_second(read_bytes, took_ns));
+                written.push(per_second(written_bytes, took_ns));
                 step();
             }
         }
@@ -313,11 +314,6 @@ fn measure_all(
             })
         });
     Ok((rows.collect(), shortest_ns))
-}
-
-fn per_s(bytes: u64, took_ns: u64) -> u64 {
-    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(took_ns.max(1)))
-        .expect("no disk moves an exabyte a second")
 }
 
 /// Which folders are read and which are written at the same time.

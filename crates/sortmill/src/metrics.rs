@@ -422,3 +422,9 @@ impl Finished {
         self.metrics
     }
 }
+
+/// Bytes a second, of what took so long.
+#[must_use]
+pub fn per_second(bytes: u64, ns: u64) -> u64 {
+    (u128::from(bytes) * 1_000_000_000 / u128::from(ns.max(1))) as u64
+}

@@ -23,7 +23,7 @@ mod follow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Stage;
+use crate::metrics::{Stage, per_second};
 use crate::report::Phase;
 use crate::text;
 
@@ -407,10 +407,6 @@ impl BoundBy {
 
 fn name(stage: Stage) -> String {
     format!("{stage:?}").to_lowercase()
-}
-
-fn per_second(bytes: u64, ns: u64) -> u64 {
-    (u128::from(bytes) * 1_000_000_000 / u128::from(ns.max(1))) as u64
 }
 
 fn plural(count: u64, what: &str) -> String {

@@ -361,11 +361,12 @@ impl Pipeline {
         let mut sources = run::open(&job, os)?;
         if is_run {
             self.table.inputs.drain(&sources)?;
-        } else if sources.iter().all(Source::is_pipe) {
-            Inputs::number(&mut job);
-        } else {
-            // Files tell what columns there are.
-            sources.sort_by_key(Source::is_pipe);
+        } else if sources.iter().any(Source::is_pipe) {
+            // Files tell what columns there are, if there is anything in them.
+            sources.sort_by_key(|source| (source.is_pipe(), source.meta.bytes == 0));
+            if sources[0].is_pipe() || sources[0].meta.bytes == 0 {
+                Inputs::number(&mut job);
+            }
         }
         if self.shuffles_lines().is_some() {
             return Ok((job, sources));

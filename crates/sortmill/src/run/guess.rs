@@ -85,10 +85,7 @@ fn look(job: &Job, order: &Order, seen: &mut Seen<'_>, offset: u64, bytes: &[u8]
     let nobody = &mut |_: &[u8], _| {};
     // A header is no record.
     let mut header_left = if offset == 0 { job.header_lines } else { 0 };
-    let begun = match offset {
-        0 => Begun::default(),
-        _ => begun_of(order, offset),
-    };
+    let begun = begun_of(order, offset);
     sample_records(
         order,
         bytes,

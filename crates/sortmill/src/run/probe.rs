@@ -19,6 +19,7 @@ use super::Shared;
 use super::distribute::join;
 use super::judge::Done;
 use super::room::device;
+use crate::metrics::per_second;
 use crate::queue::job_scope;
 use crate::stage::read::Source;
 use crate::stage::write::Target;
@@ -385,9 +386,8 @@ impl Lane<'_> {
                 None => break,
             }
         }
-        let took_ns = (os.now_ns() - began_ns).max(1);
-        (!stop.is_stopped())
-            .then(|| (u128::from(moved) * 1_000_000_000 / u128::from(took_ns)) as u64)
+        let took_ns = os.now_ns() - began_ns;
+        (!stop.is_stopped()).then(|| per_second(moved, took_ns))
     }
 }
 

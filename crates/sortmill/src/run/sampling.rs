@@ -49,7 +49,7 @@ pub fn draw_sample(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
     let chunk_bytes = shared.plan.chunk_bytes as u64;
     let first_chunks = Chunks::first_chunks(&super::extents(sources), chunk_bytes);
     let places = places(shared, sources);
-    let (mut sample, mut seen) = (Sample::default(), seen(shared));
+    let (mut sample, mut seen) = (Sample::default(), new_seen(shared));
     let mut firsts = vec![None; places.len()];
     let reads = Reads::of_sample(shared);
     let bytes = read_places(&reads, sources, &places, |number, bytes| {
@@ -272,13 +272,9 @@ pub fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
 }
 
 /// What looks at the records of a sample.
-fn seen<'a>(shared: &Shared<'a>) -> Seen<'a> {
+fn new_seen<'a>(shared: &Shared<'a>) -> Seen<'a> {
     let plan = shared.plan;
     Seen::new(shared.job, &plan.order, plan.mapped_bytes_max, STATE_BYTES)
-}
-
-fn begun_at(shared: &Shared<'_>, offset: u64) -> Begun {
-    begun_of(shared.plan.input_order(), offset)
 }
 
 /// What of a record lies before `offset` of a file.
@@ -288,8 +284,14 @@ pub fn begun_of(order: &Order, offset: u64) -> Begun {
         // which it seldom does.
         Format::Lines | Format::Quoted(_) => u64::from(offset > 0),
         Format::Fixed(size) => offset % u64::from(size),
+        Format::Kv if offset == 0 => 0,
         Format::Kv => unreachable!("pairs are sampled as they come"),
     })
+}
+
+/// The same of the job's inputs.
+fn begun_at(shared: &Shared<'_>, offset: u64) -> Begun {
+    begun_of(shared.plan.input_order(), offset)
 }
 
 fn add_to_sample(
@@ -371,7 +373,7 @@ impl Watcher for StreamSampler<'_> {
         }
         let plan = self.shared.plan;
         let mut into = |record: &[u8], chunk| sample.add(&plan.order, record, chunk);
-        let seen = self.seen.get_or_insert_with(|| seen(self.shared));
+        let seen = self.seen.get_or_insert_with(|| new_seen(self.shared));
         if let Some(long) = &chunk.long {
             seen.add(long.short(), chunk.number, &mut into);
         }

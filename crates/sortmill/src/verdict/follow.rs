@@ -1,7 +1,7 @@
 //! Follows the waits of one phase, from the workers to whom they waited for. Pure; no I/O.
 
-use super::{BoundBy, End, Rates, Verdict, name, per_second};
-use crate::metrics::{Stage, StageMetrics};
+use super::{BoundBy, End, Rates, Verdict, name};
+use crate::metrics::{Stage, StageMetrics, per_second};
 use crate::report::Phase;
 use crate::text;
 

@@ -383,17 +383,10 @@ fn no_room_is_named_that_nobody_knows() {
     );
     let input = input.concat();
     for is_merge in [false, true] {
-        let (mut of_output, mut of_temp) = (0, 0);
-        for at in (0..400).step_by(3) {
-            let sim = Sim::new(at);
+        let sort = |sim: &Sim| {
             sim.put_dir("/temp");
             sim.put("/in", &input);
             sim.put_stdin(&input);
-            sim.set_fault(Some(Fault {
-                at,
-                for_good: true,
-                kind: FaultKind::Error(28),
-            }));
             let inputs = match is_merge {
                 true => vec![Input::Stdin, Input::Path("/in".into())],
                 false => vec![Input::Path("/in".into())],
@@ -406,14 +399,33 @@ fn no_room_is_named_that_nobody_knows() {
                 true => job.merge = Some(Disorder::Refused),
                 false => job.reduce = Some(count_lines()),
             }
-            let Err(error) = run::sort(&job, &sim, &Stop::new()) else {
+            run::sort(&job, sim, &Stop::new())
+        };
+        let whole = Sim::new(0);
+        sort(&whole).unwrap();
+        let output_bytes = whole.get("/out").unwrap().len() as u64;
+        let (mut of_output, mut of_temp) = (0, 0);
+        for at in (0..400).step_by(3) {
+            let sim = Sim::new(at);
+            sim.set_fault(Some(Fault {
+                at,
+                for_good: true,
+                kind: FaultKind::Error(28),
+            }));
+            let Err(error) = sort(&sim) else {
                 continue;
             };
             let text = error.to_string();
-            // Once all is written it is known.
             let is_written =
-                ["finishing", "syncing", "giving"].map(|word| error.doing.starts_with(word));
-            if error.kind == ErrorKind::Space && !is_written.contains(&true) {
+                error.doing.starts_with("finishing") || error.doing.starts_with("giving");
+            if error.kind == ErrorKind::Space && is_written {
+                // Now it is known, and has to be right.
+                let needed = error.room.as_ref().map(|room| room.needed_bytes);
+                assert!(
+                    needed.is_none_or(|needed| needed == output_bytes),
+                    "{is_merge} {at}: {text}"
+                );
+            } else if error.kind == ErrorKind::Space {
                 let is_temp = error
                     .path
                     .as_ref()
