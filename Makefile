@@ -130,7 +130,7 @@ bench-programs: target/jobs.profdata build .venv/built ## time programs on pipel
 	python3 bench/programs.py --resume
 	python3 bench/programs.py --write
 
-bench-functions: target/jobs.profdata .venv/built ## how fast batches pass through Python functions, and what processes that die cost (some minutes, 2 GB of disk)
+bench-functions: target/jobs.profdata .venv/built ## how fast batches pass through Python functions, and what processes that die cost (a quarter of an hour, 25 GB of disk)
 	$(TRAINED) $(DEVELOP) --release
 	.venv/bin/python bench/functions.py
 	python3 bench/functions.py --write
