@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +203,50 @@ def test_lists_and_files_side_by_side(draw: random.Random, tmp_path: Path) -> No
         table.with_columns(target=sm.col("target").cast(int)).group_by("source").pack("target", name="targets")
     with pytest.raises(sm.UsageError, match="lists are binary"):
         table.unpack("target", name="x")
+
+
+def test_values_are_of_the_type_they_were_written_in() -> None:
+    """Bytes were text where they looked like it, so that the type of a column hung on what was in it."""
+    made = sm.Pipeline().from_iter([1], {"a": int}).with_columns(
+        text="abc", raw=b"abc", none=b"\xff", chosen=sm.if_else(sm.col("a") > 0, b"x", b"y"), is_it=sm.lit("abc") == b"abc",
+    )
+    assert made.columns == {"a": "i64", "text": "string", "raw": "binary", "none": "binary", "chosen": "binary", "is_it": "bool"}
+    wanted = {"a": 1, "text": "abc", "raw": b"abc", "none": b"\xff", "chosen": b"x", "is_it": True}
+    assert made.collect(memory="128 MiB") == [wanted]
+
+
+def test_whole_numbers_of_both_types() -> None:
+    """What lies between the two types was refused, though the sum was not."""
+    u, i, k = sm.col("u"), sm.col("i"), sm.col("k")
+    table = sm.Pipeline().from_iter([(2**64 - 1, -(2**63), 4)], {"u": "u64", "i": int, "k": int})
+    made = table.with_columns(sum=u + i, part=u // k, product=(u - u) * i)
+    assert made.select("sum", "part", "product").collect(memory="128 MiB") == [
+        {"sum": 2**63 - 1, "part": (2**64 - 1) // 4, "product": 0}
+    ]
+
+
+def test_means_are_the_floats_nearest_to_them(draw: random.Random) -> None:
+    """Sums were made floats, and then divided: some were above the largest value, and some infinite."""
+    real = [[1e308] * 3, [0.1] * 3, [5e-324, 5e-324, 0.0]] + [[draw.uniform(-1, 1) for _ in range(7)] for _ in range(30)]
+    whole = [[2**53 + 1] * 3, [2**63 - 1] * 7] + [[draw.randrange(-(2**63), 2**63) for _ in range(5)] for _ in range(30)]
+    cases: list[tuple[sm.ColumnType, list[Any]]] = [(float, real), (int, whole)]
+    for kind, groups in cases:
+        rows = [(group, value) for group, values in enumerate(groups) for value in values]
+        table = sm.Pipeline().from_iter(rows, {"group": int, "value": kind})
+        found = table.group_by("group").agg(mean=sm.mean("value")).sort("group").collect(memory="128 MiB")
+        exact = [float(sum(map(Fraction, values)) / len(values)) for values in groups]
+        assert [one["mean"] for one in found] == exact
+
+
+def test_what_a_stack_does_not_hold_is_refused() -> None:
+    """It ended the process."""
+    table = first = sm.Pipeline().from_iter([1], {"a": int})
+    with pytest.raises(sm.UsageError, match="at most 500 verbs"):
+        for _ in range(1500):
+            table = table.with_columns(a=sm.col("a") + 1)
+    assert table.collect(memory="128 MiB") == [{"a": 501}]
+    expr = sm.col("a")
+    for _ in range(2000):
+        expr = expr + 1
+    with pytest.raises(sm.UsageError, match="at most 500 others in each other"):
+        first.with_columns(b=expr)

@@ -139,8 +139,10 @@ def test_what_is_there_stays_if_asked(tmp_path: Path) -> None:
     # Nothing was begun.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "parts"]
     assert (tmp_path / "out").read_text() == "b\na\n"
-    with pytest.raises(sm.UsageError, match="two outputs have the name"):
-        job.read_text(tmp_path / "in").write_text(tmp_path / "out")
+    (tmp_path / "link").symlink_to(".")
+    for name in ("out", "link/out"):
+        with pytest.raises(sm.UsageError, match="two outputs have the name"):
+            job.read_text(tmp_path / "in").write_text(tmp_path / name)
     with pytest.raises(sm.UsageError, match="mode is 'error' or 'overwrite'"):
         sm.Pipeline().read_text("x").write_text("y", mode="append")  # type: ignore[arg-type]
 

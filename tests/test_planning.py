@@ -114,3 +114,44 @@ def test_ctrl_c_ends_a_look(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         table.show()
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_ctrl_c_ends_a_look_with_functions_of_batches(tmp_path: Path, processes: int) -> None:
+    """They were called for each batch that planning looks at, and what they raised was thrown away."""
+    (tmp_path / "in.txt").write_text("".join(f"{number} x\n" for number in range(60_000)))
+
+    def slow(batch: Any) -> Any:
+        with open(tmp_path / "calls", "a") as calls:
+            calls.write("x")
+        for _ in range(30):
+            time.sleep(0.01)
+        return batch
+
+    table = sm.Pipeline().read_text(tmp_path / "in.txt").map_batches(slow, {"line": str}, batch_size=500)
+
+    def interrupts() -> None:
+        while not (tmp_path / "calls").exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    threading.Thread(target=interrupts).start()
+    with pytest.raises(KeyboardInterrupt):
+        table.collect(memory="128 MiB", threads=2, processes=processes)
+    assert (tmp_path / "calls").stat().st_size <= 8
+
+
+def test_a_function_that_hangs_is_not_waited_for_at_each_place(tmp_path: Path) -> None:
+    """Planning called it for each batch that it looks at: thirty timeouts, and the job's own."""
+    (tmp_path / "in.txt").write_text("".join(f"{number} abc\n" for number in range(4_000)))
+
+    def hangs(batch: Any) -> Any:
+        with open(tmp_path / "calls", "a") as calls:
+            calls.write("x")
+        time.sleep(1000)
+        return batch
+
+    table = sm.Pipeline().read_text(tmp_path / "in.txt").map_batches(hangs, {"line": str}, batch_size=100, timeout=2)
+    with pytest.raises(sm.FunctionError, match="its timeout of 2 s"):
+        table.sort("line").collect(memory="128 MiB", threads=1, processes=1)
+    assert (tmp_path / "calls").stat().st_size <= 8

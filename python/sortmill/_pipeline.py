@@ -273,7 +273,7 @@ class Pipeline:
         return self._jobs
 
     def _write(self, job: _sortmill.Job, path: Path, reads: Sequence[str]) -> None:
-        name = os.path.abspath(path)
+        name = os.path.realpath(path)
         if name in self._outputs:
             raise UsageError(f"two outputs have the name {os.fspath(path)}")
         observed = dict(job.observed())

@@ -53,6 +53,16 @@ impl Region {
             }
         }
         let start = NonNull::new(start as *mut u8).expect("a mapping is not at address zero");
+        // A process that is started while the device moves bytes here must not share these pages (open(2), O_DIRECT), and it
+        // need not copy tables of them. A refusal is no error: it is about to run another program.
+        // SAFETY: the range is this region's own mapping; the advice changes no contents.
+        let _ = unsafe {
+            rustix::mm::madvise(
+                start.as_ptr().cast(),
+                bytes,
+                rustix::mm::Advice::LinuxDontFork,
+            )
+        };
         if bytes >= HUGE_PAGE_BYTES {
             // A refusal costs speed only, so it is not an error.
             // SAFETY: the range is this region's own mapping; the advice changes no contents.
@@ -300,6 +310,31 @@ impl<T: Plain> DerefMut for Table<T> {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+
+    /// A program that is started while a device writes to them must not share their pages.
+    #[test]
+    fn processes_that_are_started_have_no_buffers() {
+        let pool = Pool::new(2, 4 << 20).unwrap();
+        let buffer = pool.take().unwrap();
+        let at = buffer.as_ptr() as usize;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut is_here = false;
+        let flags = maps.lines().find_map(|line| {
+            if let Some((from, to)) = line
+                .split(' ')
+                .next()
+                .and_then(|range| range.split_once('-'))
+            {
+                let number = |text| usize::from_str_radix(text, 16).ok();
+                if let (Some(from), Some(to)) = (number(from), number(to)) {
+                    is_here = (from..to).contains(&at);
+                }
+            }
+            line.strip_prefix("VmFlags:").filter(|_| is_here)
+        });
+        let flags = flags.unwrap();
+        assert!(flags.split(' ').any(|flag| flag == "dc"), "{flags}");
+    }
 
     #[test]
     fn buffers_are_disjoint_aligned_and_come_back() {

@@ -526,6 +526,7 @@ impl Os for Host {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         Usage {
             cpu_ns: cpu_ns(),
+            kernel_ns: kernel_ns(),
             read_bytes: field(&counts, "read_bytes:"),
             write_bytes: field(&counts, "write_bytes:"),
             resident_bytes_peak: field(&status, "VmHWM:") * 1024,
@@ -597,6 +598,18 @@ fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// System time of the process.
+fn kernel_ns() -> u64 {
+    // SAFETY: a `rusage` of zeros is one, and the call writes to it alone.
+    let time = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage.ru_stime
+    };
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_usec).unwrap_or(0) * 1_000
 }
 
 /// Bytes of the file's first `bytes` that the page cache holds, by `cachestat(2)` (Linux 6.5).

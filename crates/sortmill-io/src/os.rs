@@ -132,6 +132,8 @@ pub trait Ring: Send {
 pub struct Usage {
     /// Processor time of all threads, user and system, in nanoseconds.
     pub cpu_ns: u64,
+    /// The system's part of that (getrusage(2), `ru_stime`).
+    pub kernel_ns: u64,
     /// Bytes fetched from devices (`/proc/self/io`, `read_bytes`).
     pub read_bytes: u64,
     /// Bytes sent to devices (`write_bytes`).

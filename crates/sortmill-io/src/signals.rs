@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use libc::c_int;
 
-/// What ends a process unless it does something about it. GNU sort takes its files away on the same.
-const ENDING: [c_int; 11] = [
+/// What ends a process unless it does something about it. GNU sort takes its files away on the same, but for USR1 and USR2, which
+/// batch systems send before they kill.
+const ENDING: [c_int; 13] = [
     libc::SIGINT,
     libc::SIGTERM,
     libc::SIGHUP,
@@ -27,6 +28,8 @@ const ENDING: [c_int; 11] = [
     libc::SIGXCPU,
     libc::SIGXFSZ,
     libc::SIGIO,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
 ];
 
 /// A write to a pipe that nobody reads.

@@ -206,6 +206,9 @@ impl Caller {
         is_over: &dyn Fn() -> bool,
     ) -> Result<Gathered, Failure> {
         let definition = Arc::clone(&self.definition);
+        if is_over() {
+            return Err(Failure::plain(0, Error::interrupted()));
+        }
         let function = self.function(py)?;
         if definition.kind == Kind::Batches {
             return definition.call_with_batch(&function, batch.into_owned());

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sortmill::pipeline::{self, Binary, Formula, Unary};
+use sortmill::pipeline::{self, Binary, Formula, Type, Unary};
 
 use crate::table::{kind, or_null};
 use crate::time::micros;
@@ -37,7 +37,8 @@ impl Expr {
             Literal::Unsigned(value) => pipeline::lit(value),
             Literal::Float(value) => pipeline::lit(value),
             Literal::Text(value) => pipeline::lit(value),
-            Literal::Bytes(value) => pipeline::lit(value),
+            // What looks like text is none all the same.
+            Literal::Bytes(value) => pipeline::lit(value).cast(Type::Binary),
         })
     }
 

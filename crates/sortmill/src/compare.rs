@@ -123,6 +123,10 @@ fn times(report: &Report) -> Vec<(String, u64)> {
         let name = &phase.name;
         out.push((name.clone(), phase.wall_ns));
         out.push((format!("{name}: processor"), phase.cpu_ns));
+        out.push((
+            format!("{name}: processor, the system's part"),
+            phase.kernel_ns,
+        ));
         for stage in &phase.stages {
             for (what, ns) in states(&stage.metrics) {
                 out.push((format!("{name}: {} {what}", lower(stage.stage)), ns));

@@ -15,6 +15,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use sortmill_io::{Buffer, Pool, align_up};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -127,6 +128,80 @@ impl<'a> Item<'a> {
     pub fn head(&self, order: &Order, head_bytes: usize) -> &'a [u8] {
         let key = order.plain_key(self.short());
         &key[..key.len().min(head_bytes)]
+    }
+}
+
+/// An item that outlives its record.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Kept {
+    short: Vec<u8>,
+    /// The lengths of the record and of its key, if it is a long one.
+    long: Option<(u64, u64)>,
+}
+
+impl Kept {
+    /// Nothing was kept yet: no record is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.short.is_empty()
+    }
+
+    /// Takes another's place.
+    pub fn keep(&mut self, item: &Item<'_>) {
+        self.long = match item {
+            Item::Record(_) => None,
+            Item::Stub(stub) => Some((stub.bytes, stub.key_bytes)),
+        };
+        self.short.clear();
+        self.short.extend_from_slice(item.short());
+    }
+
+    /// It, without its body.
+    #[must_use]
+    pub fn item(&self) -> Item<'_> {
+        match self.long {
+            None => Item::Record(&self.short),
+            Some((bytes, key_bytes)) => Item::Stub(Stub {
+                body: 0,
+                bytes,
+                key_bytes,
+                short: &self.short,
+            }),
+        }
+    }
+}
+
+/// The first and the last of some sorted records.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ends([Kept; 2]);
+
+impl Ends {
+    /// These.
+    #[must_use]
+    pub fn of(first: &Item<'_>, last: &Item<'_>) -> Self {
+        let mut ends = Self(Default::default());
+        ends.0[0].keep(first);
+        ends.0[1].keep(last);
+        ends
+    }
+
+    /// Of these records and those of `behind`.
+    #[must_use]
+    pub fn until(self, behind: Self) -> Self {
+        let ([first, _], [_, last]) = (self.0, behind.0);
+        Self([first, last])
+    }
+
+    /// The first.
+    #[must_use]
+    pub fn first(&self) -> Item<'_> {
+        self.0[0].item()
+    }
+
+    /// The last.
+    #[must_use]
+    pub fn last(&self) -> Item<'_> {
+        self.0[1].item()
     }
 }
 

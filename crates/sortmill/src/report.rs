@@ -154,8 +154,27 @@ pub struct Phase {
     pub wall_ns: u64,
     /// Processor time of all threads.
     pub cpu_ns: u64,
+    /// The system's part of that.
+    #[serde(default)]
+    pub kernel_ns: u64,
+    /// By how much the largest resident set grew: memory that the process was given for the first time, in bytes.
+    #[serde(default)]
+    pub memory_new_bytes: u64,
     /// Its stages in order.
     pub stages: Vec<StageReport>,
+}
+
+/// What a phase took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Took {
+    /// [`Phase::wall_ns`]
+    pub wall_ns: u64,
+    /// [`Phase::cpu_ns`]
+    pub cpu_ns: u64,
+    /// [`Phase::kernel_ns`]
+    pub kernel_ns: u64,
+    /// [`Phase::memory_new_bytes`]
+    pub memory_new_bytes: u64,
 }
 
 /// One stage of a phase.
@@ -171,7 +190,7 @@ pub struct StageReport {
 impl Phase {
     /// A phase from what its workers counted.
     #[must_use]
-    pub fn new(name: &str, wall_ns: u64, cpu_ns: u64, metrics: &Metrics) -> Self {
+    pub fn new(name: &str, took: Took, metrics: &Metrics) -> Self {
         let stages = STAGES
             .iter()
             .filter(|stage| metrics.stage(**stage).worker_count > 0)
@@ -182,8 +201,10 @@ impl Phase {
             .collect();
         Self {
             name: name.to_owned(),
-            wall_ns,
-            cpu_ns,
+            wall_ns: took.wall_ns,
+            cpu_ns: took.cpu_ns,
+            kernel_ns: took.kernel_ns,
+            memory_new_bytes: took.memory_new_bytes,
             stages,
         }
     }

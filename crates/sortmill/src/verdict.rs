@@ -103,6 +103,12 @@ pub enum BoundBy {
         core_count: u64,
         /// For how much of the phase's work its threads had a core; the rest went to others on this machine.
         core_percent: u64,
+        /// What part of its processor time went to the system.
+        #[serde(default)]
+        kernel_percent: u64,
+        /// Memory that the process was given meanwhile for the first time, in bytes.
+        #[serde(default)]
+        memory_new_bytes: u64,
         /// Work over bytes in; none where it had no bytes.
         work_ns_per_gb: Option<u64>,
     },
@@ -151,6 +157,10 @@ pub struct End {
 
 /// Phases shorter than this are over before their pipeline is full.
 pub const JUDGED_NS_MIN: u64 = 100_000_000;
+/// Less of the processor time than this is what any job's system takes.
+const KERNEL_PERCENT_TOLD: u64 = 30;
+/// Less new memory than this costs nothing that counts.
+const MEMORY_NEW_BYTES_TOLD: u64 = 64 << 20;
 
 /// Judges each of `phases` that took long enough. `sample_ns` is the time the sample took.
 #[must_use]
@@ -354,8 +364,21 @@ impl Verdict {
                 worker_count,
                 core_count,
                 core_percent,
+                kernel_percent,
+                memory_new_bytes,
                 work_ns_per_gb,
             } => {
+                let kernel = match (kernel_percent, memory_new_bytes) {
+                    (KERNEL_PERCENT_TOLD.., MEMORY_NEW_BYTES_TOLD..) => format!(
+                        "; {kernel_percent} % of the processor time went to the system, which gave the process {} of memory \
+                         it had not had before (sortmill doctor tells what that costs here)",
+                        text::bytes(*memory_new_bytes)
+                    ),
+                    (KERNEL_PERCENT_TOLD.., _) => {
+                        format!("; {kernel_percent} % of the processor time went to the system")
+                    }
+                    _ => String::new(),
+                };
                 let withheld = match core_percent {
                     0..70 => format!("; they had a core for only {core_percent} % of their work"),
                     _ => String::new(),
@@ -364,7 +387,7 @@ impl Verdict {
                     format!(", {} of a core for each GB", text::seconds(ns))
                 });
                 format!(
-                    "the processor: {} on {}, mostly in {}{each}{withheld}",
+                    "the processor: {} on {}, mostly in {}{each}{kernel}{withheld}",
                     plural(*worker_count, "thread"),
                     plural(*core_count, "core"),
                     name(*stage)

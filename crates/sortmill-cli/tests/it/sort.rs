@@ -151,6 +151,8 @@ pub fn signal_number(name: &str) -> i32 {
         ("HUP", 1),
         ("INT", 2),
         ("QUIT", 3),
+        ("USR1", 10),
+        ("USR2", 12),
         ("PIPE", 13),
         ("ALRM", 14),
         ("TERM", 15),

@@ -393,6 +393,27 @@ fn keys_that_are_long_and_alike() {
 }
 
 #[test]
+fn memory_that_came_new_and_the_systems_time_are_told() {
+    let scratch = Scratch::new("verdict-memory");
+    std::fs::write(scratch.path("in"), records(600_000)).unwrap();
+    let flags = "--format fixed:100 --key 0:10 --memory 200MiB -T {} -o {}out --report {}report";
+    run_well(sort(words(&scratch, &format!("{flags} {{}}in"))));
+    let report: Report =
+        serde_json::from_slice(&std::fs::read(scratch.path("report")).unwrap()).unwrap();
+    let [distribute, sort] = &report.phases[..] else {
+        panic!("{:?}", report.phases);
+    };
+    // All records lie in memory when they are distributed; from then on it is used again.
+    let all = 50_000_000..report.memory.resident_bytes_peak;
+    assert!(all.contains(&distribute.memory_new_bytes), "{distribute:?}");
+    assert!(sort.memory_new_bytes < 50_000_000, "{sort:?}");
+    for phase in [distribute, sort] {
+        assert!(phase.kernel_ns <= phase.cpu_ns, "{phase:?}");
+    }
+    assert!(distribute.kernel_ns > 0, "{distribute:?}");
+}
+
+#[test]
 fn two_reports_tell_what_changed() {
     let scratch = Scratch::new("verdict-two");
     std::fs::write(scratch.path("in"), records(600_000)).unwrap();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Details, Error, ErrorKind, Result, Room};
 use crate::fingerprint::Fingerprint;
+use crate::long::Ends;
 use crate::order::KeyPart;
 use crate::plan::Plan;
 use crate::report::NodeReport;
@@ -172,6 +173,8 @@ pub struct Done {
     pub gathered: Fingerprint,
     /// Bytes of the output that share an aligned block with another node's, and where they go.
     pub edges: Vec<(u64, Vec<u8>)>,
+    /// Its first and last record, if it has any.
+    pub ends: Option<Ends>,
     /// What it did, for the report.
     pub report: NodeReport,
 }

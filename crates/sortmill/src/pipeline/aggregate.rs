@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use sortmill_io::sync::Arc;
 
 use super::column::{Column, Type, Value, corrupt, take};
-use super::exact::ExactSum;
+use super::exact::{ExactSum, mean_of_whole};
 use super::quantile::Quantile;
 use super::reckon::shown;
 use super::sketch::Sketch;
@@ -389,11 +389,9 @@ impl Computed {
             },
             State::Sketch(sketch) => Value::U64(sketch.estimate()),
             State::Whole(sum, count) if self.kind == Kind::Mean => {
-                Value::F64(*sum as f64 / *count as f64)
+                Value::F64(mean_of_whole(*sum, *count))
             }
-            State::Float(sum, count) if self.kind == Kind::Mean => {
-                Value::F64(sum.value() / *count as f64)
-            }
+            State::Float(sum, count) if self.kind == Kind::Mean => Value::F64(sum.mean(*count)),
             State::Float(sum, _) => Value::F64(sum.value()),
             State::Whole(sum, _) => {
                 let fitting = match self.of {
@@ -414,7 +412,10 @@ impl Computed {
 /// An error of the group with these values, which it tells as well.
 pub(super) fn in_group<'v>(mut error: Error, group: impl IntoIterator<Item = Value<'v>>) -> Error {
     let values: Vec<String> = group.into_iter().map(shown).collect();
-    error.cause += &format!(", in the group {}", values.join(", "));
+    // All records may be one group, which has no name.
+    if !values.is_empty() {
+        error.cause += &format!(", in the group {}", values.join(", "));
+    }
     error
 }
 

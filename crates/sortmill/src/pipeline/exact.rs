@@ -101,6 +101,12 @@ impl ExactSum {
     /// but zeros is 0.
     #[must_use]
     pub fn value(&self) -> f64 {
+        self.mean(1)
+    }
+
+    /// The float that is nearest to the sum over `count`, which is not 0; otherwise as [`ExactSum::value`].
+    #[must_use]
+    pub fn mean(&self, count: u64) -> f64 {
         match self.special & (NAN | INFINITE | NEGATIVE_INFINITE) {
             0 => {}
             INFINITE => return f64::INFINITY,
@@ -108,32 +114,20 @@ impl ExactSum {
             _ => return f64::NAN,
         }
         let (digits, is_negative) = self.magnitude();
-        let Some(top) = digits.iter().rposition(|&digit| digit != 0) else {
-            return 0.0;
-        };
-        let bit = |at: usize| digits[at / 32] as u64 >> (at % 32) & 1;
-        let highest = 32 * top + digits[top].ilog2() as usize;
-        let lowest = highest.saturating_sub(52);
-        let mut whole = (lowest..=highest)
-            .rev()
-            .fold(0, |sum, at| sum << 1 | bit(at));
-        let mut shift = lowest;
-        if lowest > 0 && bit(lowest - 1) == 1 {
-            let below = (0..lowest - 1).any(|at| bit(at) == 1);
-            if below || whole & 1 == 1 {
-                whole += 1;
-            }
-            if whole == 1 << 53 {
-                (whole, shift) = (whole >> 1, shift + 1);
+        // One digit more, below the least that a float can be, and in it whether anything is left behind that.
+        let (mut quotient, mut left) = ([0u64; DIGIT_COUNT + 1], 0u128);
+        let count = u128::from(count);
+        for (digit, quotient) in digits.iter().zip(&mut quotient[1..]).rev() {
+            let whole = left << 32 | *digit as u128;
+            match whole {
+                0 => {}
+                _ if count == 1 => *quotient = whole as u64,
+                _ => (*quotient, left) = ((whole / count) as u64, whole % count),
             }
         }
-        // Of the least numbers bit 52 is not set, and they are their own bits.
-        let bits = match whole >> 52 {
-            0 => whole,
-            _ if shift + 1 >= 0x7ff => f64::INFINITY.to_bits(),
-            _ => (shift as u64 + 1) << 52 | whole & ((1 << 52) - 1),
-        };
-        f64::from_bits(bits | u64::from(is_negative) << 63)
+        let behind = left << 32;
+        quotient[0] = (behind / count) as u64 | u64::from(!behind.is_multiple_of(count));
+        nearest(&quotient, 32, is_negative)
     }
 
     /// Appends what [`ExactSum::merge`] reads: what was no number and the sign (a byte), the first digit that is not 0 and
@@ -168,13 +162,55 @@ impl ExactSum {
     }
 }
 
+/// The float nearest to `sum` over `count`, which is not 0.
+pub fn mean_of_whole(sum: i128, count: u64) -> f64 {
+    let (whole, count) = (sum.unsigned_abs(), u128::from(count));
+    let bits = |of: u128| u128::BITS - of.leading_zeros();
+    // More bits of the quotient than a float has, and one that tells whether anything is left.
+    let shift = (56 + bits(count)).saturating_sub(bits(whole));
+    let shifted = whole << shift;
+    let quotient = (shifted / count) << 1 | u128::from(!shifted.is_multiple_of(count));
+    let mean = quotient as f64 / (2.0f64).powi(shift as i32 + 1);
+    if sum < 0 { -mean } else { mean }
+}
+
+/// The float nearest to a number of 32-bit digits, of which bit `least` is worth 2^-1074; of two the even one.
+fn nearest(digits: &[u64], least: usize, is_negative: bool) -> f64 {
+    let Some(top) = digits.iter().rposition(|&digit| digit != 0) else {
+        return 0.0;
+    };
+    let bit = |at: usize| digits[at / 32] >> (at % 32) & 1;
+    let highest = 32 * top + digits[top].ilog2() as usize;
+    let lowest = highest.saturating_sub(52).max(least);
+    let mut whole = (lowest..=highest)
+        .rev()
+        .fold(0, |sum, at| sum << 1 | bit(at));
+    let mut shift = lowest - least;
+    if lowest > 0 && bit(lowest - 1) == 1 {
+        let below = (0..lowest - 1).any(|at| bit(at) == 1);
+        if below || whole & 1 == 1 {
+            whole += 1;
+        }
+        if whole == 1 << 53 {
+            (whole, shift) = (whole >> 1, shift + 1);
+        }
+    }
+    // Of the least numbers bit 52 is not set, and they are their own bits.
+    let bits = match whole >> 52 {
+        0 => whole,
+        _ if shift + 1 >= 0x7ff => f64::INFINITY.to_bits(),
+        _ => (shift as u64 + 1) << 52 | whole & ((1 << 52) - 1),
+    };
+    f64::from_bits(bits | u64::from(is_negative) << 63)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use num_bigint::BigInt;
 
-    /// What the sum is by whole numbers of 2^-1074.
-    fn nearest(values: &[f64]) -> f64 {
+    /// What the sum over `count` is by whole numbers of 2^-1074.
+    fn nearest(values: &[f64], count: u64) -> f64 {
         let mut sum = BigInt::default();
         for value in values {
             let bits = value.to_bits();
@@ -189,16 +225,23 @@ mod tests {
                 whole
             };
         }
-        // By decimal digits, which the standard library reads exactly: sum * 5^1074 / 10^1074.
-        let scaled = sum * BigInt::from(5).pow(1074);
-        format!("{scaled}e-1074").parse().unwrap()
+        // By decimal digits, which the standard library reads exactly: sum * 5^1074 / 10^1074. Of a quotient 40 more, and a last one
+        // that tells that it goes on.
+        let scaled = sum * BigInt::from(5).pow(1074) * BigInt::from(10).pow(40);
+        let (quotient, left) = (&scaled / count, &scaled % count);
+        let last = u8::from(left != BigInt::default());
+        format!("{quotient}{last}e-1115").parse().unwrap()
     }
 
     fn check(values: &[f64]) {
-        let wanted = nearest(values);
+        let wanted = nearest(values, 1);
         let mut one = ExactSum::default();
         values.iter().for_each(|&value| one.add(value));
         assert_eq!(one.value() + 0.0, wanted + 0.0, "{values:?}");
+        for count in [values.len().max(1) as u64, 3, 10, 1 << 40, u64::MAX] {
+            let wanted = nearest(values, count);
+            assert_eq!(one.mean(count) + 0.0, wanted + 0.0, "{values:?} {count}");
+        }
         let mut backwards = ExactSum::default();
         for part in values.rchunks(3) {
             let mut some = ExactSum::default();
@@ -229,6 +272,9 @@ mod tests {
         check(&[1.0 + f64::EPSILON, 2f64.powi(-53)]);
         check(&[2f64.powi(53) - 1.0, 0.5]);
         check(&[-5e-324; 3]);
+        check(&[5e-324; 5]);
+        check(&[1e308; 3]);
+        check(&[f64::MAX; 7]);
         check(&[2.2e-308, -1.1e-308]);
         let mut state = 20_261_122u64;
         for _ in 0..300 {
@@ -276,6 +322,39 @@ mod tests {
             ExactSum::default()
                 .merge(&mut &[0, 70, 1, 0, 0, 0, 0][..])
                 .is_none()
+        );
+    }
+
+    /// Held against decimal digits, which the standard library reads exactly.
+    #[test]
+    fn the_float_nearest_to_the_mean_of_whole_numbers() {
+        let mut state = 20_261_126u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state ^ state >> 29
+        };
+        for round in 0..20_000 {
+            let count = (random() >> (random() % 64)).max(1);
+            let sum = (i128::from(random() as i64) * i128::from(random() >> 1)) >> (random() % 127);
+            let scaled = BigInt::from(sum) * BigInt::from(10).pow(40);
+            let (quotient, left) = (&scaled / count, &scaled % count);
+            let last = u8::from(left != BigInt::default());
+            let wanted: f64 = format!("{quotient}{last}e-41").parse().unwrap();
+            assert_eq!(
+                mean_of_whole(sum, count),
+                wanted,
+                "{round}: {sum} / {count}"
+            );
+        }
+        assert_eq!(
+            mean_of_whole(3 * ((1 << 53) + 1), 3),
+            9_007_199_254_740_992.0
+        );
+        assert_eq!(
+            mean_of_whole(i128::MIN, u64::MAX),
+            -9_223_372_036_854_775_808.0
         );
     }
 }

@@ -122,6 +122,9 @@ pub use watched::{PhaseNow, Watched};
 pub use whole::Group;
 pub use write::Form;
 
+/// So many verbs are behind each other at most: each takes some of a thread's stack, and a loop may add any number.
+const VERBS_MAX: usize = 500;
+
 /// A table that is still to be made: where its records come from and what is done to them.
 #[derive(Clone)]
 pub struct Table {
@@ -414,6 +417,13 @@ impl Table {
 
     fn then(&self, name: String, kind: NodeKind, columns: Vec<Column>) -> Result<Self> {
         check_names(&columns)?;
+        if self.nodes.len() == VERBS_MAX {
+            let cause =
+                format!("a table is made by at most {VERBS_MAX} verbs, one behind the other");
+            return Err(wrong(cause).hint(
+                "What a loop adds may go into one verb, or write a table and read it again.",
+            ));
+        }
         let mut nodes = self.nodes.clone();
         nodes.push(Node { name, kind });
         Ok(Self {

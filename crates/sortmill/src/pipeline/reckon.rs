@@ -40,12 +40,26 @@ enum Node {
     Cast(Type, Box<Node>),
 }
 
+/// So many expressions are in each other at most: each takes some of a thread's stack.
+const DEPTH_MAX: usize = 500;
+
 impl Reckoned {
     /// That of an expression of the columns of `table`.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there, or is not of a type that can be reckoned with so.
     pub fn new(expr: &Expr, table: &[Column]) -> Result<Self> {
+        Self::below(DEPTH_MAX, expr, table)
+    }
+
+    /// The same, of an expression of at most so many others in each other.
+    fn below(depth: usize, expr: &Expr, table: &[Column]) -> Result<Self> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(wrong(format!(
+                "an expression is made of at most {DEPTH_MAX} others in each other; with_columns gives one of them a name"
+            )));
+        };
+        let below = |expr: &Expr| Self::below(depth, expr, table);
         match &expr.0 {
             Said::Column(name) => {
                 let at = find(table, name)?;
@@ -72,15 +86,15 @@ impl Reckoned {
                     nullable: false,
                 })
             }
-            Said::Unary(what, of) => Self::new(of, table)?.unary(*what),
+            Said::Unary(what, of) => below(of)?.unary(*what),
             Said::Binary(what, of) => {
                 let [one, other] = &**of;
-                Self::new(one, table)?.binary(*what, Self::new(other, table)?)
+                below(one)?.binary(*what, below(other)?)
             }
             Said::IfElse(of) => {
                 let [condition, then, otherwise] = &**of;
-                let condition = Self::new(condition, table)?.asked_of("if_else", Type::Bool)?;
-                let (then, otherwise) = (Self::new(then, table)?, Self::new(otherwise, table)?);
+                let condition = below(condition)?.asked_of("if_else", Type::Bool)?;
+                let (then, otherwise) = (below(then)?, below(otherwise)?);
                 let nullable = then.nullable || otherwise.nullable;
                 let (kind, [then, otherwise]) = then.alike("if_else", otherwise)?;
                 Ok(Self {
@@ -89,7 +103,7 @@ impl Reckoned {
                     nullable,
                 })
             }
-            Said::Cast(kind, of) => Self::new(of, table)?.cast(*kind),
+            Said::Cast(kind, of) => below(of)?.cast(*kind),
         }
     }
 
@@ -158,6 +172,8 @@ impl Reckoned {
                         let both = [self.cast(Type::F64)?.node, other.cast(Type::F64)?.node];
                         (Type::F64, both)
                     }
+                    // Between them there may be numbers that their own types do not hold.
+                    _ if self.is_whole() && other.is_whole() => self.whole(other),
                     _ => self.alike(symbol, other)?,
                 };
                 match kind {
@@ -215,10 +231,24 @@ impl Reckoned {
         Ok((kind, [self.cast(kind)?.node, other.cast(kind)?.node]))
     }
 
+    fn is_whole(&self) -> bool {
+        matches!(self.kind, Type::I64 | Type::U64)
+    }
+
+    /// Both of two whole numbers as they are, and the type of what is reckoned with them.
+    fn whole(mut self, mut other: Self) -> (Type, [Node; 2]) {
+        self.suit(&other);
+        other.suit(&self);
+        let kind = match self.kind == other.kind {
+            true => self.kind,
+            false => Type::I64,
+        };
+        (kind, [self.node, other.node])
+    }
+
     /// Both so that they can be compared: whole numbers with and without a sign are, as they are.
     fn comparable(self, symbol: &str, other: Self) -> Result<[Node; 2]> {
-        let is_whole = |one: &Self| matches!(one.kind, Type::I64 | Type::U64);
-        match is_whole(&self) && is_whole(&other) {
+        match self.is_whole() && other.is_whole() {
             true => Ok([self.node, other.node]),
             false => Ok(self.alike(symbol, other)?.1),
         }
@@ -560,6 +590,10 @@ mod tests {
         let wide = (i64::MIN, u64::MAX, f64::NAN);
         check(u().gt(i()), wide, Bool, Value::Bool(true));
         check(u() % 10, wide, U64, Value::U64(5));
+        // Numbers that only one of the types holds, on the way to one that it does.
+        check(u() + i(), wide, I64, Value::I64(i64::MAX));
+        check(u().floor_div(-4), wide, I64, Value::I64(-(1 << 62)));
+        check((u() - u()) * i(), wide, I64, Value::I64(0));
         check(f().eq(f()), wide, Bool, Value::Bool(false));
         check(f().ne(f()), wide, Bool, Value::Bool(true));
         check(col("list").unary(Unary::ListLength), of, U64, Value::U64(3));
@@ -586,6 +620,18 @@ mod tests {
             let error = reckoned.value(&record).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Input);
             assert!(error.cause.contains(cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn expressions_in_each_other_are_not_too_many() {
+        let deep = |count: usize| (1..count).fold(col("u"), |expr, _| expr + 1);
+        let of = (0, 3, 0.5);
+        check(deep(500), of, Type::U64, Value::U64(502));
+        for expr in [deep(501), deep(5_000)] {
+            let error = Reckoned::new(&expr, &columns()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Usage);
+            assert!(error.cause.contains("at most 500 others"), "{error}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::text;
 /// A wish is raised to as much, whatever the machine says that it has: it may not know.
 const WISH_BYTES_MIN: u64 = 512 << 20;
 
-/// What `within` plans of the job for `limit` bytes; where memory is a wish, for more of what the `machine` has, if it takes that.
+/// What `within` plans of the job for `limit` bytes; where memory is a wish, or nobody's, for more of what the `machine` has, if it takes that.
 ///
 /// # Errors
 /// [`ErrorKind::Memory`] if that is less than any plan needs, with the least that is enough.
@@ -26,12 +26,14 @@ pub fn within(
         return Ok(plan);
     }
     let fewer = with_fewer_workers(job, machine.cores);
-    let wish_max = match job.memory_is_wish {
-        true => machine
+    let wish_max = match (job.memory_is_wish, job.memory_bytes) {
+        (true, _) => machine
             .memory_bytes_available
             .max(limit)
             .max(WISH_BYTES_MIN),
-        false => limit,
+        // Nobody has said how much.
+        (false, None) => machine.memory_bytes_available.max(limit),
+        (false, Some(_)) => limit,
     };
     if let Some(plan) = fewer.iter().find_map(|job| within(job, limit)) {
         return Ok(plan);

@@ -46,6 +46,10 @@ pub fn limit(job: &Job, order: &Order, inputs: &Inputs, available: u64) -> u64 {
     let raised = match job.merge {
         Some(_) if longest(inputs) > SHORT_BYTES => asked.max(MERGED_BYTES.min(available / 4)),
         None if asked / 64 < record => asked + WHOLE_COUNT as u64 * record,
+        // Half of the memory is what a record in parts may have.
+        None if takes_parts && job.map.is_none() => {
+            asked.max(2 * longest(inputs).min(RECORD_BYTES) + SHORT_BYTES)
+        }
         _ => asked,
     };
     raised.min(available)

@@ -59,7 +59,7 @@ pub fn mapped(
     }
     let (order, input_order) = (job.order()?, job.input_order()?);
     let parts = Parts::of(job, &input_order, sources, record_bytes_mean);
-    let mut seen = Seen::new(job, &order, 64 * LOOK_BYTES, LOOK_BYTES as u64);
+    let mut seen = Seen::new(os, job, &order, 64 * LOOK_BYTES, LOOK_BYTES as u64);
     for (offset, bytes) in parts.read(os, sources)? {
         look(job, &input_order, &mut seen, offset, &bytes);
     }

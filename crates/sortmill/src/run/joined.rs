@@ -95,6 +95,12 @@ impl Joining {
         Some((fingerprint, count))
     }
 
+    /// The record that one of the entries tells of that are left.
+    pub fn record(&self, entry: Entry) -> &[u8] {
+        let at = kernel::location(entry) as usize * self.record_bytes;
+        &self.made[at..at + self.record_bytes]
+    }
+
     /// Hands out the records that are left in the order of `entries`, and proves that it is theirs: no key comes twice.
     pub fn gather(
         &self,
@@ -104,8 +110,7 @@ impl Joining {
     ) -> Result<()> {
         let mut last = None;
         for &entry in entries {
-            let at = kernel::location(entry) as usize * self.record_bytes;
-            let record = &self.made[at..at + self.record_bytes];
+            let record = self.record(entry);
             let word = way.order.word(record, 0);
             if last.replace(word).is_some_and(|last| last >= word) {
                 return Err(out_of_order());

@@ -65,6 +65,7 @@ pub fn judge(done: &Done<'_>) -> Judged {
         probe_ns: os.now_ns() - began_ns,
         probe_usage: Usage {
             cpu_ns: after.cpu_ns - before.cpu_ns,
+            kernel_ns: after.kernel_ns - before.kernel_ns,
             read_bytes: after.read_bytes - before.read_bytes,
             write_bytes: after.write_bytes - before.write_bytes,
             resident_bytes_peak: after.resident_bytes_peak,

@@ -16,7 +16,7 @@ use sortmill_io::{ALIGN_BYTES, File, Op, OpKind, Os, Pool, align_down, align_up}
 
 use super::distribute::{guarded, join};
 use super::sampling::draw_sample;
-use super::{Prepared, Shared, Where, expected, extents, room};
+use super::{Prepared, Shared, Where, ends, expected, extents, room};
 use crate::chunks::{Chunks, Extent};
 use crate::cluster::On;
 use crate::cluster::coordinator::{Action, Coordinator, Event};
@@ -25,6 +25,7 @@ use crate::commit::Uncommitted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::order::{Begun, Format};
+use crate::plan::Plan;
 use crate::progress;
 use crate::queue::{Queue, Stop, job_scope};
 use crate::report::{Grown, Report};
@@ -118,6 +119,7 @@ pub fn sort(on: &On, job: &Job, prepared: Prepared, os: &dyn Os, stop: &Stop) ->
     let sorted_ns = os.now_ns();
 
     let sums = Sums::of(job, &ran.nodes)?;
+    check_order(&plan, &ran.nodes)?;
     let edge_bytes = write_edges(&shared, &file, &ran.nodes, sums.written.bytes)?;
     expected::enter(job, progress::Phase::Sync, os);
     uncommitted.finish(new_file, &file, sums.written.bytes)?;
@@ -447,6 +449,17 @@ fn hear(os: &dyn Os, from: &File, node: u32, events: &Queue<Event>) {
         }
     }
     let _ = events.push(Event::HungUp(node));
+}
+
+/// Checks that no node's records begin below where those of the ones before it end.
+fn check_order(plan: &Plan, nodes: &[(Distributed, Done)]) -> Result<()> {
+    let (order, row) = (plan.short_order(), ends::Row::default());
+    for (number, (_, done)) in nodes.iter().enumerate() {
+        let ends = done.ends.as_ref();
+        let ends = ends.map(|ends| [ends.first(), ends.last()]);
+        row.tell((&order, plan.head_bytes), number, ends)?;
+    }
+    Ok(())
 }
 
 /// Writes the blocks of the output that more than one node has a part of. Answers the bytes written.

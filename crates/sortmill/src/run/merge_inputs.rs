@@ -27,7 +27,7 @@ use super::compress::{Frames, Packed};
 use super::distribute::{Distributed, guarded, join};
 use super::proof::compare_bytes;
 use super::sorting::Sorted;
-use super::way::{Took, Way};
+use super::way::{Since, Way};
 use super::{Shared, border};
 use crate::bodies::{Bodies, BodyReader, Means};
 use crate::chunks::Extent;
@@ -41,7 +41,7 @@ use crate::order::{Format, Order};
 use crate::partitions::Counts;
 use crate::plan::{Merging, Plan, RUN_BUFFERS};
 use crate::queue::{Queue, Stop, job_scope};
-use crate::report::Merged;
+use crate::report::{Merged, Took};
 use crate::rows::{RowQueues, Run};
 use crate::stage::merge::{Device, Follows, Late, RowMerge, RunWriter, merge_rows};
 use crate::stage::read::{
@@ -123,7 +123,7 @@ pub fn merge_inputs(
     sources: &[Source],
     target: Option<&Target>,
 ) -> Result<Way> {
-    let before = Took::now(shared);
+    let before = Since::now(shared.os);
     let _begun = shared.begun("merge");
     let merging = shared.plan.merging.as_ref().expect("the plan of a merge");
     let target = target.expect("a merge writes");
@@ -147,8 +147,7 @@ pub fn merge_inputs(
     for source in sources {
         source.check_unchanged(shared.os, shared.job.as_of_start)?;
     }
-    let mut took = Took::default();
-    took.add_since(&before, shared);
+    let took = before.took(shared.os);
     Ok(done.way(shared.plan, merging, gathered, took))
 }
 

@@ -6,8 +6,9 @@ use sortmill_io::sync::Arc;
 
 use super::Shared;
 use super::lay_out::lay_out;
+use super::one_unit::entry_table;
 use super::parts::put_merged;
-use super::sorting::{Done, Phase, entry_table};
+use super::sorting::{Done, Phase};
 use super::until::received_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::long::{Item, Stub};
@@ -67,8 +68,8 @@ pub fn merge_unit(
             })?;
         } else {
             let is_drawn = phase.shared.job.yields.shuffle().is_some();
+            let mut proof = Stream::new(order, plan.head_bytes);
             phase.put_unit(number, bytes, meter, done, |way, meter| {
-                let mut proof = Stream::new(order, plan.head_bytes);
                 let mut last = 0;
                 merge(
                     order,
@@ -85,6 +86,7 @@ pub fn merge_unit(
                     },
                 )
             })?;
+            phase.tell_ends(number, proof.ends())?;
         }
     } else {
         done.sizes.push(received);

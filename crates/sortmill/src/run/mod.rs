@@ -9,6 +9,7 @@ mod border;
 mod columns;
 mod compress;
 mod distribute;
+mod ends;
 mod exchange;
 mod expected;
 mod first;
@@ -26,8 +27,10 @@ mod merging;
 mod needed;
 mod node;
 mod notice;
+mod one_unit;
 mod ordered;
 mod origins;
+mod own_input;
 mod parts;
 mod pass;
 mod probe;
@@ -74,6 +77,7 @@ use crate::report::{Bytes, Fingerprints, Grown, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
 use crate::run::made_parts::MadeCut;
 use crate::run::needed::Needed;
+use crate::run::own_input::{names_input, not_verified};
 use crate::run::proof::{check_expected, check_input, compare};
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
@@ -173,11 +177,15 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     if let Output::Parts(parts) = &job.output {
         plan.part_count = Some(foresee_parts(job, parts, &plan, cut_keys.as_ref())?);
     }
-    plan.verify =
-        job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
+    plan.verify = job.verify.unwrap_or(false)
+        || (job.verify.is_none()
+            && names_input(
+                os,
+                &output,
+                sources.iter().map(|source| source.meta.identity),
+            ));
     if job.reduce_makes_bytes.is_some() && plan.verify {
-        let cause = "what a function makes of its input cannot be looked through again, so it needs a name of its own";
-        return Err(Error::new(ErrorKind::Usage, "verifying the output", cause));
+        return Err(not_verified());
     }
     let temps = room::temp_paths(job, os, output.folder());
     if job.until.is_some() {
@@ -330,22 +338,6 @@ fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
         Some(new_file) => Where::NewFile(new_file),
         None => Where::InPlace(path.clone()),
     })
-}
-
-/// Whether the output is also an input: then a fault after the rename would cost the only copy.
-fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
-    let is_input = |path: &Path| {
-        os.meta_at(path).is_ok_and(|meta| {
-            sources
-                .iter()
-                .any(|source| source.meta.identity == meta.identity)
-        })
-    };
-    match output {
-        Where::NewFile(new_file) => is_input(&new_file.path),
-        Where::Parts(folder) => folder.old_parts().any(|path| is_input(&path)),
-        Where::InPlace(_) | Where::Stdout | Where::Nowhere => false,
-    }
 }
 
 /// Sorts. The report tells what was done.

@@ -17,11 +17,11 @@ use super::distribute::{Distributed, distribute, join};
 use super::exchange::{Exchange, Other};
 use super::proof::compare;
 use super::sorting::{self, Sorted, Span};
+use super::way::Since;
 use super::{Needed, Shared, direct_io, expected, room};
 use crate::cluster::message::{self, Done, Failure, Fault, FromNode, Lines, Place, Start, ToNode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Input, Job, Output};
-use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::progress::{self, Progress, Snapshot};
 use crate::queue::{Promise, Stop, job_scope};
@@ -264,10 +264,10 @@ fn work(
         },
         others: others.collect::<Result<_>>()?,
     };
-    let clock = Clock::start(os);
+    let began = Since::now(os);
     let distributed = distribute(shared, sources, None, Some(&exchange))?;
     drop(exchange);
-    let distribute_phase = clock.phase(os, "distribute", &distributed.metrics);
+    let distribute_phase = Phase::new("distribute", began.took(os), &distributed.metrics);
     coordinator.tell_progress();
     coordinator.say(&FromNode::Distributed(Box::new(message::Distributed {
         read: message::Read::of(&distributed.read),
@@ -277,7 +277,7 @@ fn work(
     })))?;
     let place = coordinator.told.place.get().ok_or_else(|| stop.error())?;
 
-    let clock = Clock::start(os);
+    let began = Since::now(os);
     let file = os
         .open_for_write(&start.output, Access::Direct)
         .map_err(|error| Error::io("opening the output", &start.output, &error))?;
@@ -309,7 +309,7 @@ fn work(
     )?;
     stop.check()?;
     compare(&fingerprint, &sorted.gathered)?;
-    let sort_phase = clock.phase(os, "sort", &sorted.metrics);
+    let sort_phase = Phase::new("sort", began.took(os), &sorted.metrics);
     let temp_folders = shared.temps.report();
     shared.temps.remove();
     coordinator.tell_progress();
@@ -329,6 +329,7 @@ fn work(
     coordinator.say(&FromNode::Done(Box::new(Done {
         gathered: sorted.gathered,
         edges: sorted.edges,
+        ends: sorted.ends,
         report,
     })))
 }
@@ -355,27 +356,6 @@ fn bytes(
         lower_bound: plan.lower_bound_bytes(read.bytes, read.bytes, sorted.written.bytes),
         kernel_read: usage.read_bytes,
         kernel_written: usage.write_bytes,
-    }
-}
-
-/// Where a phase began.
-struct Clock {
-    began_ns: u64,
-    cpu_ns: u64,
-}
-
-impl Clock {
-    fn start(os: &dyn Os) -> Self {
-        Self {
-            began_ns: os.now_ns(),
-            cpu_ns: os.usage().cpu_ns,
-        }
-    }
-
-    fn phase(self, os: &dyn Os, name: &str, metrics: &Metrics) -> Phase {
-        let now = Self::start(os);
-        let (wall_ns, cpu_ns) = (now.began_ns - self.began_ns, now.cpu_ns - self.cpu_ns);
-        Phase::new(name, wall_ns, cpu_ns, metrics)
     }
 }
 

@@ -33,7 +33,7 @@ use super::notice::{Found, room_bytes};
 use super::origins::Origins;
 use super::proof::check_all_read;
 use super::sorting::{self, Sorted, Span};
-use super::way::{Took, Way};
+use super::way::{Since, Way};
 use super::{Shared, expected, sampling};
 use crate::batch::Goes;
 use crate::borders::Borders;
@@ -42,7 +42,7 @@ use crate::fingerprint::Fingerprint;
 use crate::metrics::Metrics;
 use crate::partitions::{BodyLongs, Counts, Partitions, Unit};
 use crate::pieces::{NUMBERS_PER_CHUNK, Stretch};
-use crate::report::Order;
+use crate::report::{Order, Took};
 use crate::stage::read::{ApartReader, Part, ReadTotals, Source};
 use crate::stage::write::{Seams, Target};
 use crate::table::{Boundary, Table};
@@ -334,7 +334,7 @@ impl<'a> Rounds<'a> {
         base: u64,
         total: Option<u64>,
     ) -> Result<Vec<Fingerprint>> {
-        let before = Took::now(self.shared);
+        let before = Since::now(self.shared.os);
         let _begun = self.shared.begun("sort");
         let span = Span {
             base,
@@ -348,7 +348,7 @@ impl<'a> Rounds<'a> {
         let (shared, units) = (self.shared, (units, &*self.way.distributed.bodies));
         let sorted = sorting::sort(shared, units, &span, Some(self.target), None, None)?;
         self.way.sorted.then(&sorted);
-        self.way.sort.add_since(&before, self.shared);
+        self.way.sort.add_since(&before, self.shared.os);
         Ok(sorted.units)
     }
 
@@ -572,7 +572,7 @@ fn round_of<T>(
     (parts, first): (&[Part], bool),
     end: impl FnOnce(&Partitions<'_>) -> Result<T>,
 ) -> Result<RoundOf<T>> {
-    let (before, given) = (Took::now(shared), shared.temps.given_bytes());
+    let (before, given) = (Since::now(shared.os), shared.temps.given_bytes());
     let _begun = shared.begun("distribute");
     let left_bytes = partitions.left_bytes();
     let (free, bodies) = (shared.block_pool.free_count(), partitions.bodies().begun());
@@ -617,7 +617,7 @@ fn round_of<T>(
     distributed.metrics.then(&round.metrics);
     distributed.counts.spilled_bytes += shared.temps.given_bytes() - given;
     distributed.counts.spilled.merge(&round.spilled);
-    way.distribute.add_since(&before, shared);
+    way.distribute.add_since(&before, shared.os);
     if let Some(order) = &mut way.order {
         order.rounds += 1;
     }

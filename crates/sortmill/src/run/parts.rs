@@ -158,6 +158,7 @@ pub fn put_merged(
         meter,
     )?;
     unit.end_piece(meter, done)?;
+    phase.tell_ends(number, unit.proof.ends())?;
     if unit.offset != bytes {
         return Err(out_of_order());
     }

@@ -15,7 +15,7 @@ use sortmill_io::sync::{Arc, lock, spawn};
 use super::Shared;
 use super::distribute::{Distributed, distribute, guarded, join};
 use super::sorting::{self, Done, Phase, Span};
-use super::way::{Took, Way};
+use super::way::{Since, Way};
 use crate::bodies::Bodies;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Job, Output};
@@ -23,6 +23,7 @@ use crate::metrics::{Finished, Meter, Stage};
 use crate::passing::{Passing, first_pair};
 use crate::plan::Plan;
 use crate::queue::{Stop, job_scope};
+use crate::report::Took;
 use crate::stage::read::Source;
 use crate::stage::write::{Seams, Sink, Target};
 
@@ -71,7 +72,7 @@ impl Shared<'_> {
 /// # Errors
 /// The first of any thread.
 pub fn pass(shared: &Shared<'_>, sources: &[Source], target: Option<&Target>) -> Result<Way> {
-    let (before, _begun) = (Took::now(shared), shared.begun("pass"));
+    let (before, _begun) = (Since::now(shared.os), shared.begun("pass"));
     let header = shared.job.reduce_makes_bytes.clone().unwrap_or_default();
     let span = Span {
         base: header.len() as u64,
@@ -100,8 +101,7 @@ pub fn pass(shared: &Shared<'_>, sources: &[Source], target: Option<&Target>) ->
     let mut sorted = sorted.expect("no error was seen");
     distributed.metrics.merge(&sorted.metrics);
     sorted.header = header;
-    let mut took = Took::default();
-    took.add_since(&before, shared);
+    let took = before.took(shared.os);
     Ok(Way {
         distributed,
         sorted,

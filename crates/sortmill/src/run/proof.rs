@@ -44,14 +44,14 @@ pub fn check_all_read(input_bytes: u64, read_bytes: u64) -> Result<()> {
     Err(lost(cause))
 }
 
-/// What came out of the merge was put into output buffers, all of it.
-pub fn compare_bytes(gathered: u64, put: u64) -> Result<()> {
-    if gathered == put {
+/// What was made of the output was put into its buffers, all of it.
+pub fn compare_bytes(made: u64, put: u64) -> Result<()> {
+    if made == put {
         return Ok(());
     }
     let cause = format!(
-        "{} bytes of records came out of the merge and {} were handed to the writer",
-        text::count(gathered),
+        "{} bytes of the output were made and {} were handed to the writer",
+        text::count(made),
         text::count(put)
     );
     Err(lost(cause))

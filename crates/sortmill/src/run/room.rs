@@ -49,7 +49,7 @@ pub fn can_lie_in_output(job: &Job, os: &dyn Os, output: &Where, temps: &[PathBu
     }
 }
 
-/// The folders for temporary data: those asked for, each once; else `$TMPDIR` unless that is in memory, else the
+/// The folders for temporary data: those asked for, each once; else `$TMPDIR` if it is there and not in memory, else the
 /// output's folder, else `/var/tmp`. Never another one that nobody named: what lies there is other people's.
 pub fn temp_paths(job: &Job, os: &dyn Os, output: Option<&Path>) -> Vec<PathBuf> {
     if !job.temps.is_empty() {
@@ -68,7 +68,7 @@ pub fn temp_paths(job: &Job, os: &dyn Os, output: Option<&Path>) -> Vec<PathBuf>
             .collect();
     }
     if let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
-        && !folder.as_os_str().is_empty()
+        && os.meta_at(&folder).is_ok()
         && !os.in_memory(&folder)
     {
         return vec![folder];

@@ -104,20 +104,21 @@ pub fn read_places(
     let depth = (SAMPLE_POOL_BYTES / reads.bytes).clamp(1, depth_max);
     let pool = Pool::new(depth, reads.bytes).map_err(wrong)?;
     let mut ring = reads.os.ring(depth).map_err(wrong)?;
-    let mut waiting = (0u64..).zip(places);
+    let mut waiting = all_over(places.len());
     let mut bytes = 0;
     loop {
         while ring.in_flight() < depth {
-            let Some((number, &(input, offset))) = waiting.next() else {
+            let Some(number) = waiting.next() else {
                 break;
             };
+            let (input, offset) = places[number];
             ring.submit(Op {
                 kind: OpKind::Read,
                 file: Arc::clone(&sources[input].file),
                 offset,
                 buffer: pool.take().expect("as many buffers as reads"),
                 range: 0..reads.bytes,
-                tag: number,
+                tag: number as u64,
             });
         }
         let Some(done) = ring.complete(true) else {
@@ -133,6 +134,20 @@ pub fn read_places(
         let whole = (moved as u64).min(source.meta.bytes - done.op.offset) as usize;
         see(number, &done.op.buffer[..whole]);
     }
+}
+
+/// All of so many, those that follow each other far apart: whoever sees only the first ones has seen some of everywhere.
+fn all_over(count: usize) -> impl Iterator<Item = usize> {
+    let shares_none = |step: &usize| {
+        let (mut one, mut other) = (count, *step);
+        while other > 0 {
+            (one, other) = (other, one % other);
+        }
+        one == 1
+    };
+    // The golden section leaves gaps of two sizes at most, or three.
+    let step = (count * 618 / 1000..).find(shares_none).unwrap_or(1);
+    (0..count).map(move |at| at * step % count)
 }
 
 /// The key of the first record that begins in what was read at `offset` of a file, cut as in a sample, if all of it or as
@@ -274,7 +289,8 @@ pub fn places(shared: &Shared<'_>, sources: &[Source]) -> Vec<(usize, u64)> {
 /// What looks at the records of a sample.
 fn new_seen<'a>(shared: &Shared<'a>) -> Seen<'a> {
     let plan = shared.plan;
-    Seen::new(shared.job, &plan.order, plan.mapped_bytes_max, STATE_BYTES)
+    let (job, made_bytes) = (shared.job, plan.mapped_bytes_max);
+    Seen::new(shared.os, job, &plan.order, made_bytes, STATE_BYTES)
 }
 
 /// What of a record lies before `offset` of a file.

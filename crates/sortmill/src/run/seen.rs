@@ -1,12 +1,18 @@
 //! Records that are only looked at, on their way through the map function: what a sample is made of, and what a plan
-//! thinks comes of the input.
+//! thinks comes of the input, as far as that does not take long.
+
+use sortmill_io::Os;
 
 use crate::batch::{Pause, Records};
+use crate::error::ErrorKind;
 use crate::job::{Job, Mapper};
 use crate::order::Order;
 
 /// Behind so many places that were wrong there is another map function each time; behind more the same one goes on.
 const WRONG_MAX: usize = 16;
+/// A map function is called for no longer than this, and one call: who waits for a plan knows nothing of what it is made of, and a
+/// function that hangs has as many turns as there are places.
+const CALLED_NS_MAX: u64 = 5_000_000_000;
 
 /// What hears of each record that is sorted, with the chunk it comes from.
 pub type Hear<'h> = dyn FnMut(&[u8], u64) + 'h;
@@ -14,6 +20,11 @@ pub type Hear<'h> = dyn FnMut(&[u8], u64) + 'h;
 /// Passes records on as they would be sorted, through the map function if there is one: one for all places, since to begin may
 /// take it long, and another one where what lay at a place was wrong.
 pub struct Seen<'a> {
+    os: &'a dyn Os,
+    /// How long it has been called.
+    called_ns: u64,
+    /// It has been called for too long, or the job is ending: no record is looked at any more.
+    is_over: bool,
     job: &'a Job,
     order: &'a Order,
     /// Room for what the function makes of one record, and what it may keep.
@@ -32,8 +43,17 @@ pub struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     /// Of records in `order`, of which the job's map function may make `made_bytes` at once and keep `state_bytes`.
-    pub fn new(job: &'a Job, order: &'a Order, made_bytes: usize, state_bytes: u64) -> Self {
+    pub fn new(
+        os: &'a dyn Os,
+        job: &'a Job,
+        order: &'a Order,
+        made_bytes: usize,
+        state_bytes: u64,
+    ) -> Self {
         let mut seen = Self {
+            os,
+            called_ns: 0,
+            is_over: false,
             job,
             order,
             made_bytes,
@@ -62,6 +82,9 @@ impl<'a> Seen<'a> {
 
     /// Another record comes, of `chunk`.
     pub fn add(&mut self, record: &[u8], chunk: u64, hear: &mut Hear<'_>) {
+        if self.is_over {
+            return;
+        }
         self.came_bytes += record.len() as u64;
         match &mut self.mapped {
             // Between quotes nothing is what it looks like.
@@ -71,23 +94,29 @@ impl<'a> Seen<'a> {
                 hear(record, chunk);
             }
             Some((mapper, made)) => {
+                let began_ns = self.os.now_ns();
                 made.place.1 += 1;
                 mapper(Some(record), made);
-                self.take(chunk, hear);
+                self.take(chunk, began_ns, hear);
             }
         }
     }
 
-    /// Passes on what was made; `false` if nothing was. What is wrong with it shows when it is distributed.
-    fn take(&mut self, chunk: u64, hear: &mut Hear<'_>) -> bool {
+    /// Passes on what was made since `began_ns`; `false` if nothing was. What is wrong with it shows when it is distributed.
+    fn take(&mut self, chunk: u64, began_ns: u64, hear: &mut Hear<'_>) -> bool {
         let Some((_, made)) = &mut self.mapped else {
             return false;
         };
         let sizes = made.sizes();
         match made.batch(chunk, 0) {
             Ok(batch) => batch.records().for_each(|record| hear(record, chunk)),
-            Err(_) => self.is_wrong = true,
+            Err(error) => {
+                self.is_wrong = true;
+                self.is_over |= error.kind == ErrorKind::Interrupted;
+            }
         }
+        self.called_ns += self.os.now_ns() - began_ns;
+        self.is_over |= self.called_ns > CALLED_NS_MAX;
         made.clear();
         self.count(sizes);
         sizes.0 > 0
@@ -135,9 +164,13 @@ impl<'a> Seen<'a> {
     /// Passes on what the function makes without another record.
     fn rest(&mut self, pause: Pause, hear: &mut Hear<'_>) {
         while let Some((mapper, made)) = &mut self.mapped {
+            if self.is_over {
+                return;
+            }
+            let began_ns = self.os.now_ns();
             made.pause_for(pause);
             mapper(None, made);
-            if !self.take(self.chunk, hear) {
+            if !self.take(self.chunk, began_ns, hear) {
                 return;
             }
         }

@@ -5,31 +5,28 @@
 //! the loading thread itself: the units below it need no memory that it waits for, and none above it has
 //! been begun.
 
-use std::ops::Range;
-
+use sortmill_io::File;
 use sortmill_io::sync::atomic::AtomicU32;
 use sortmill_io::sync::{Arc, MutexGuard, spawn};
-use sortmill_io::{File, Table};
 
 use super::ahead::Spares;
 use super::compress::{Frames, Packed};
 use super::distribute::{guarded, join};
-use super::gather::{gather, gather_drawn};
-use super::joined::Joining;
 use super::judge;
-use super::lay_out::lay_out;
-use super::long::gather_long;
 use super::made_parts::{MadeCut, MadeParts};
 use super::merging::merge_unit;
-use super::parts::{InParts, Piece, put_sorted};
+use super::one_unit::work;
+use super::parts::{InParts, Piece};
+use super::proof::compare_bytes;
 use super::tail::{Makes, Out, Tail, WayOut};
 use super::until::{discard, received_bytes};
-use super::{Shared, expected, relocate, unmapped};
+use super::{Shared, ends, expected, relocate};
 use crate::bodies::{Bodies, BodyReader, Means};
 use crate::cluster::message::Place;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::framing::Framed;
+use crate::long::{Ends, Item};
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
 use crate::order::Order;
@@ -40,10 +37,10 @@ use crate::queue::{Queue, job_scope};
 use crate::report::Partitions;
 use crate::runs::Counter;
 use crate::space::Lead;
-use crate::stage::kernel::{self, Entry};
+use crate::stage::kernel::Entry;
 use crate::stage::load::{LoadedUnit, Loader};
-use crate::stage::reduce::{Gather, out_of_order};
-use crate::stage::sort::{self, Load, Slab};
+use crate::stage::reduce::out_of_order;
+use crate::stage::sort::{self, Slab};
 use crate::stage::write::{OutBlock, Output, Seams, Sink, Target, write};
 
 /// What the phase leaves.
@@ -82,6 +79,8 @@ pub struct Sorted {
     pub parts: Option<Vec<Part>>,
     /// Pieces of blocks that other nodes write to, too, and where in the output they belong.
     pub edges: Vec<(u64, Vec<u8>)>,
+    /// The first and last record of all units, unless they are none or their order is drawn.
+    pub ends: Option<Ends>,
     pub metrics: Metrics,
 }
 
@@ -170,6 +169,8 @@ pub struct Phase<'a> {
     bodies: &'a Bodies,
     pub output: &'a Output<'a>,
     pub places: Places,
+    /// The order of units.
+    ends: ends::Row,
     /// Where the output has several files.
     pub parts: Option<InParts>,
     /// Units are written one after the other: their sizes are not known before, or the output is a stream.
@@ -284,6 +285,7 @@ pub fn sort(
         bodies,
         output,
         places,
+        ends: ends::Row::default(),
         parts,
         in_turn: !is_file
             || frames.is_some()
@@ -391,10 +393,21 @@ pub fn sort(
     }
     let (written_bytes, write_meter) = write_end.expect("no error was seen");
     metrics.merge(&write_meter.until(end_ns));
+    let ends = match shared.job.reaches(Stage::Reduce) {
+        true => phase.ends.all(unit_count)?,
+        false => None,
+    };
     let made_parts = match std::mem::take(&mut *sortmill_io::sync::lock(&phase.tail)) {
         Tail::Parts(parts) => Some(parts.parts(packed.as_ref().map(|packed| &packed.files[..]))),
         tail => tail.settle(&mut done).map(|()| None)?,
     };
+    if phase.in_turn
+        && shared.job.reduce_framing.is_none()
+        && let Some(put) = put_bytes
+    {
+        let files = made_parts.as_ref().map_or(1, Vec::len) as u64;
+        compare_bytes(span.header.len() as u64 * files + done.written.bytes, put)?;
+    }
     let pieces = std::mem::take(&mut done.pieces);
     done.units.sort_unstable_by_key(|&(number, _)| number);
     let files = phase.parts.map(|parts| parts.files(pieces)).transpose()?;
@@ -405,6 +418,7 @@ pub fn sort(
     Ok(Sorted {
         parts: files.or(made_parts),
         edges: edges.unwrap_or_default(),
+        ends,
         gathered: done.gathered,
         dropped: done.dropped,
         written: done.written,
@@ -474,117 +488,15 @@ fn load_all(
     Ok(done)
 }
 
-/// A worker: units to output, until there are no more.
-fn work(phase: &Phase<'_>, loaded: &Queue<LoadedUnit>, meter: &mut Meter<'_>) -> Result<Done> {
-    let mut done = Done::default();
-    if !phase.shared.job.reaches(Stage::Sort) {
-        let stop = phase.shared.stop;
-        discard(
-            || loaded.pop(),
-            stop,
-            Stage::Sort,
-            meter,
-            |unit| {
-                done.sizes.push(received_bytes(&unit.unit));
-            },
-        )?;
-        return Ok(done);
-    }
-    let mut entries = entry_table(phase.shared)?;
-    let mut bodies = phase.body_reader();
-    let mut joining = Joining::new(phase.shared.job, phase.shared.plan, &phase.order);
-    loop {
-        let unit = loaded.pop();
-        meter.lap(Stage::Sort, State::Input);
-        let Some(mut unit) = unit else {
-            phase.shared.stop.check()?;
-            return Ok(done);
-        };
-        sort_unit(
-            phase,
-            &mut unit,
-            &mut entries,
-            &mut bodies,
-            joining.as_mut(),
-            meter,
-            &mut done,
-        )?;
-    }
-}
-
-pub fn entry_table(shared: &Shared<'_>) -> Result<Table<Entry>> {
-    Table::new(shared.plan.entry_count).map_err(unmapped)
-}
-
-/// Lays a unit's blocks out, sorts them, and hands its records to the output.
-fn sort_unit(
-    phase: &Phase<'_>,
-    unit: &mut LoadedUnit,
-    entries: &mut [Entry],
-    bodies: &mut BodyReader<'_>,
-    joining: Option<&mut Joining>,
-    meter: &mut Meter<'_>,
-    done: &mut Done,
-) -> Result<()> {
-    let order = &phase.order;
-    let (slab, load) = lay_out(phase, &unit.unit, &mut unit.blocks, None, entries, meter)?;
-    if let Some(joining) = joining
-        && phase.shared.job.reaches(Stage::Reduce)
-        && let with = (phase.shared.job, order, phase.shared.number)
-        && let Some((gathered, count)) =
-            joining.join(with, &slab, &mut entries[..load.records as usize])
-    {
-        let (entries, scratch) = entries.split_at_mut(count);
-        kernel::sort_entries(entries, scratch);
-        done.joined += 1;
-        count_sorted(load, load, meter, done);
-        return phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
-            way.gathered.merge(&gathered);
-            joining.gather(entries, way, meter)
-        });
-    }
-    let (entries, scratch) = entries.split_at_mut(load.records as usize);
-    phase.sort(&slab, entries, scratch, bodies, meter)?;
-    let kept = phase.keep_first(&slab, entries, load, bodies, meter, done)?;
-    let entries = &entries[..kept.records as usize];
-    count_sorted(load, kept, meter, done);
-    let load = kept;
-    if !phase.shared.job.reaches(Stage::Reduce) {
-        return Ok(());
-    }
-    let mut proof = Gather::new(order, phase.shared.number);
-    let record_bytes = (load.bytes / load.records.max(1)) as usize;
-    let mut give = |range: Range<usize>, way: &mut WayOut<'_, '_>, meter: &mut Meter<'_>| match slab
-        .has_stubs()
-    {
-        true => gather_long(phase, &slab, entries, range, bodies, way, meter),
-        false if slab.is_drawn() => gather_drawn(&slab, &entries[range], way, meter),
-        false => gather(&slab, &entries[range], record_bytes, &mut proof, way, meter),
-    };
-    match &phase.parts {
-        None => phase.put_unit(unit.number, load.bytes, meter, done, |way, meter| {
-            give(0..entries.len(), way, meter)
-        }),
-        Some(parts) => {
-            let item = |at: usize| slab.item(order, kernel::location(entries[at]));
-            let size = (entries.len(), load.bytes);
-            put_sorted(phase, parts, unit.number, size, item, give, meter, done)
-        }
-    }
-}
-
-/// Counts a unit that was loaded and sorted, and what of it was kept.
-fn count_sorted(load: Load, kept: Load, meter: &mut Meter<'_>, done: &mut Done) {
-    let totals = meter.stage(Stage::Sort);
-    totals.bytes_in += load.bytes;
-    totals.bytes_out += kept.bytes;
-    totals.records_in += load.records;
-    totals.records_out += kept.records;
-    meter.lap(Stage::Sort, State::Work);
-    done.sizes.push(load.bytes);
-}
-
 impl<'a> Phase<'a> {
+    /// Tells the first and last record of unit `number`, in the order of its sorted records, `None` if it has none.
+    pub fn tell_ends(&self, number: usize, ends: Option<[Item<'_>; 2]>) -> Result<()> {
+        // Where the order is drawn, no record tells where it belongs.
+        let ends = ends.filter(|_| self.shared.job.yields.shuffle().is_none());
+        let order = (&self.order, self.shared.plan.head_bytes);
+        self.ends.tell(order, number, ends)
+    }
+
     /// What one thread reads long records with.
     pub fn body_reader(&self) -> BodyReader<'_> {
         let plan = self.shared.plan;

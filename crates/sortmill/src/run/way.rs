@@ -1,6 +1,8 @@
 //! The way that a job takes from its inputs to its output: two phases, one after the other, or, where the input is
 //! in order, in turns.
 
+use sortmill_io::os::{Os, Usage};
+
 use super::distribute::{Distributed, distribute};
 use super::merge_inputs::merge_inputs;
 use super::notice::{Noticed, notice};
@@ -13,7 +15,7 @@ use super::{Shared, made_parts, top};
 use crate::error::Result;
 use crate::metrics::{Metrics, Stage};
 use crate::plan::Plan;
-use crate::report::{Merged, Order, Phase};
+use crate::report::{Merged, Order, Phase, Took};
 use crate::stage::read::Source;
 use crate::stage::write::{Seams, Target};
 use crate::trace::Begun;
@@ -34,27 +36,46 @@ pub struct Way {
     pub passed: bool,
 }
 
-/// What a phase took.
-#[derive(Clone, Copy, Default)]
-pub struct Took {
-    wall_ns: u64,
-    cpu_ns: u64,
+/// The clocks when something began.
+#[derive(Clone, Copy)]
+pub struct Since {
+    began_ns: u64,
+    usage: Usage,
 }
 
-impl Took {
-    /// The clocks, to measure from.
-    pub fn now(shared: &Shared<'_>) -> Self {
+impl Since {
+    /// What they tell now.
+    pub fn now(os: &dyn Os) -> Self {
         Self {
-            wall_ns: shared.os.now_ns(),
-            cpu_ns: shared.os.usage().cpu_ns,
+            began_ns: os.now_ns(),
+            usage: os.usage(),
         }
     }
 
+    /// What has passed since.
+    pub fn took(&self, os: &dyn Os) -> Took {
+        let now = Self::now(os);
+        let (usage, before) = (now.usage, self.usage);
+        Took {
+            wall_ns: now.began_ns - self.began_ns,
+            cpu_ns: usage.cpu_ns - before.cpu_ns,
+            kernel_ns: usage.kernel_ns - before.kernel_ns,
+            // Read from a file of the kernel's, which may be refused where too many are open.
+            memory_new_bytes: usage
+                .resident_bytes_peak
+                .saturating_sub(before.resident_bytes_peak),
+        }
+    }
+}
+
+impl Took {
     /// Adds what has passed since `before`.
-    pub fn add_since(&mut self, before: &Self, shared: &Shared<'_>) {
-        let now = Self::now(shared);
-        self.wall_ns += now.wall_ns - before.wall_ns;
-        self.cpu_ns += now.cpu_ns - before.cpu_ns;
+    pub fn add_since(&mut self, before: &Since, os: &dyn Os) {
+        let took = before.took(os);
+        self.wall_ns += took.wall_ns;
+        self.cpu_ns += took.cpu_ns;
+        self.kernel_ns += took.kernel_ns;
+        self.memory_new_bytes += took.memory_new_bytes;
     }
 }
 
@@ -68,8 +89,7 @@ impl Shared<'_> {
 impl Way {
     /// The phases, for the report.
     pub fn phases(&self) -> Vec<Phase> {
-        let phase =
-            |name, took: &Took, metrics| Phase::new(name, took.wall_ns, took.cpu_ns, metrics);
+        let phase = |name, took: &Took, metrics| Phase::new(name, *took, metrics);
         if self.merged.is_some() {
             return vec![phase("merge", &self.sort, &self.sorted.metrics)];
         }
@@ -149,9 +169,9 @@ fn one_after_the_other(
 ) -> Result<Way> {
     let job = shared.job;
     let (mut distribute_took, mut sort_took) = (Took::default(), Took::default());
-    let (before, begun) = (Took::now(shared), shared.begun("distribute"));
+    let (before, begun) = (Since::now(shared.os), shared.begun("distribute"));
     let mut distributed = distribute(shared, sources, drawn, None)?;
-    distribute_took.add_since(&before, shared);
+    distribute_took.add_since(&before, shared.os);
     begun.end();
     let bytes = distributed.fingerprint.bytes;
     *distributed_bytes = Some(bytes);
@@ -164,7 +184,7 @@ fn one_after_the_other(
     }
     let mut sorted = Sorted::nothing(&units);
     if job.reaches(Stage::Load) {
-        let (before, _begun) = (Took::now(shared), shared.begun("sort"));
+        let (before, _begun) = (Since::now(shared.os), shared.begun("sort"));
         let header = match &job.reduce_makes_bytes {
             Some(heading) => heading.clone(),
             None => std::mem::take(&mut distributed.read.header.bytes),
@@ -187,7 +207,7 @@ fn one_after_the_other(
         let units = (units, &*distributed.bodies);
         sorted = sorting::sort(shared, units, &span, target, cuts, None)?;
         sorted.header = header;
-        sort_took.add_since(&before, shared);
+        sort_took.add_since(&before, shared.os);
     }
     Ok(Way {
         distributed,

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
-use crate::long::{Item, Stub};
+use crate::long::{Item, Kept};
 use crate::order::Order;
 
 /// Bytes of an encoded key that are kept for the comparison with the next one.
@@ -89,13 +89,12 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// The same proof for records that do not stay where they are: the one before is kept as a copy.
+/// The same proof for records that do not stay where they are: the one before is kept as a copy, and so is the first.
 pub struct Stream<'a> {
     order: &'a Order,
     head_bytes: usize,
-    previous: Vec<u8>,
-    /// The lengths of the one before and of its key, if it is a long record.
-    previous_long: Option<(u64, u64)>,
+    first: Kept,
+    previous: Kept,
 }
 
 impl<'a> Stream<'a> {
@@ -105,15 +104,21 @@ impl<'a> Stream<'a> {
         Self {
             order,
             head_bytes,
-            previous: Vec::new(),
-            previous_long: None,
+            first: Kept::default(),
+            previous: Kept::default(),
         }
+    }
+
+    /// The first and the last that passed, if any did.
+    #[must_use]
+    pub fn ends(&self) -> Option<[Item<'_>; 2]> {
+        (!self.previous.is_empty()).then(|| [self.first.item(), self.previous.item()])
     }
 
     /// The record that passed last, or the short one that stands for it.
     #[must_use]
     pub fn last(&self) -> &[u8] {
-        &self.previous
+        self.previous.item().short()
     }
 
     /// The next record.
@@ -121,33 +126,32 @@ impl<'a> Stream<'a> {
     /// # Errors
     /// [`ErrorKind::Lost`] when its key is below that of the one before, as far as heads tell.
     pub fn next(&mut self, item: &Item<'_>) -> Result<()> {
-        let previous = match self.previous_long {
-            None => Item::Record(&self.previous),
-            Some((bytes, key_bytes)) => Item::Stub(Stub {
-                body: 0,
-                bytes,
-                key_bytes,
-                short: &self.previous,
-            }),
-        };
-        let compared = match self.previous.is_empty() {
-            true => None,
-            false => previous.compare_heads(self.order, self.head_bytes, item),
-        };
-        let is_wrong = match self.order.is_unique() {
-            true => Ordering::is_ge,
-            false => Ordering::is_gt,
-        };
-        if compared.is_some_and(is_wrong) {
-            return Err(out_of_order());
+        match self.previous.is_empty() {
+            true => self.first.keep(item),
+            false => check_order(self.order, self.head_bytes, &self.previous.item(), item)?,
         }
-        self.previous_long = match item {
-            Item::Record(_) => None,
-            Item::Stub(stub) => Some((stub.bytes, stub.key_bytes)),
-        };
-        self.previous.clear();
-        self.previous.extend_from_slice(item.short());
+        self.previous.keep(item);
         Ok(())
+    }
+}
+
+/// Checks that `behind` may come after `before`, as far as heads of `head_bytes` tell.
+///
+/// # Errors
+/// [`ErrorKind::Lost`] when its key is below that one's, or the same where each comes once.
+pub fn check_order(
+    order: &Order,
+    head_bytes: usize,
+    before: &Item<'_>,
+    behind: &Item<'_>,
+) -> Result<()> {
+    let is_wrong = match order.is_unique() {
+        true => Ordering::is_ge,
+        false => Ordering::is_gt,
+    };
+    match before.compare_heads(order, head_bytes, behind) {
+        Some(compared) if is_wrong(compared) => Err(out_of_order()),
+        _ => Ok(()),
     }
 }
 

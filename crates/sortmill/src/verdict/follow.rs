@@ -199,6 +199,8 @@ impl Shape<'_> {
             worker_count: totals.worker_count,
             core_count: self.core_count,
             core_percent: percent(phase.cpu_ns, work_ns(phase)).min(100),
+            kernel_percent: percent(phase.kernel_ns, phase.cpu_ns).min(100),
+            memory_new_bytes: phase.memory_new_bytes,
             work_ns_per_gb: (totals.bytes_in > 0)
                 .then(|| per_second(totals.work_ns, totals.bytes_in)),
         }
@@ -256,9 +258,10 @@ impl Shape<'_> {
             out.push(format!("{}: {}", names.join(", "), told.join(", ")));
         }
         out.push(format!(
-            "processors: {:.1} of {} used by this process, whose threads worked for {:.1}",
+            "processors: {:.1} of {} used by this process, {:.1} of it by the system, whose threads worked for {:.1}",
             share(phase.cpu_ns, phase.wall_ns),
             self.core_count,
+            share(phase.kernel_ns, phase.wall_ns),
             share(work_ns(phase), phase.wall_ns),
         ));
         out
@@ -333,7 +336,7 @@ mod tests {
     use super::super::{Ends, judge};
     use super::*;
     use crate::metrics::Metrics;
-    use crate::report::StageReport;
+    use crate::report::{StageReport, Took};
 
     /// Percents of a phase that a thread worked, waited for input, output, memory and a device, and was done.
     type Shares = [u64; 6];
@@ -366,7 +369,13 @@ mod tests {
                 ..StageMetrics::default()
             };
         }
-        Phase::new(name, 10 * GB, 15 * GB, &metrics)
+        let took = Took {
+            wall_ns: 10 * GB,
+            cpu_ns: 15 * GB,
+            kernel_ns: GB,
+            memory_new_bytes: GB,
+        };
+        Phase::new(name, took, &metrics)
     }
 
     /// A job's three ends, all files, each on the device of this number.
@@ -433,6 +442,30 @@ mod tests {
             "sort was bound by the processor: 2 threads on 2 cores, mostly in sort, 3.7 s of a core \
              for each GB",
         );
+    }
+
+    #[test]
+    fn what_the_system_took_is_told() {
+        let mut distribute = phase(
+            "distribute",
+            [2, 0, 0, 68, 30, 0],
+            [99, 1, 0, 0, 0, 0],
+            [0, 100, 0, 0, 0, 0],
+        );
+        let known = "distribute was bound by the processor: 2 threads on 2 cores, mostly in partition, 4.0 s of a core \
+                     for each GB";
+        check(&distribute, &ends([1, 1, 1]), 0, known);
+        // 10 GB in 16 GB of memory, on a virtual machine whose host had taken back what was free.
+        distribute.kernel_ns = 9 * GB;
+        distribute.memory_new_bytes = 9 << 30;
+        let with_memory = format!(
+            "{known}; 60 % of the processor time went to the system, which gave the process 9.0 GiB of memory it had not had before \
+             (sortmill doctor tells what that costs here)"
+        );
+        check(&distribute, &ends([1, 1, 1]), 0, &with_memory);
+        distribute.memory_new_bytes = 0;
+        let without = format!("{known}; 60 % of the processor time went to the system");
+        check(&distribute, &ends([1, 1, 1]), 0, &without);
     }
 
     /// A phase in which workers compressed what waited for the drain, for so many percents of their time.

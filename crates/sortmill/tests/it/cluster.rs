@@ -72,6 +72,7 @@ fn done(node: u32) -> Done {
     Done {
         gathered: Fingerprint::default(),
         edges: vec![(u64::from(node), Vec::new())],
+        ends: None,
         report: NodeReport {
             node,
             back_end: String::new(),

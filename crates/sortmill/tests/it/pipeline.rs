@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use num_bigint::BigInt;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::codec::Codec;
 use sortmill::io::{Host, RingKind};
@@ -385,7 +386,14 @@ fn aggregates_of_groups() {
         assert_eq!(values[2], group.len().to_string());
         assert_eq!(values[3], whole.to_string());
         assert!(near(number(4), prices.iter().sum()), "{line}");
-        assert_eq!(number(5), whole as f64 / group.len() as f64);
+        // By decimal digits, which the standard library reads exactly, and one that tells that they go on.
+        let digits = BigInt::from(whole) * BigInt::from(10).pow(40);
+        let (quotient, left) = (&digits / group.len(), &digits % group.len());
+        let last = u8::from(left != BigInt::default());
+        assert_eq!(
+            number(5),
+            format!("{quotient}{last}e-41").parse::<f64>().unwrap()
+        );
         assert_eq!(
             number(6),
             prices.iter().copied().fold(f64::INFINITY, f64::min)

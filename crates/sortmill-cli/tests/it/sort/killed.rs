@@ -34,6 +34,7 @@ fn a_stopped_job_leaves_nothing_and_the_old_output() {
     let input = text(60_000_000, 13);
     for name in [
         "INT", "TERM", "HUP", "QUIT", "PIPE", "ALRM", "XCPU", "XFSZ", "VTALRM", "PROF", "IO",
+        "USR1", "USR2",
     ] {
         let (child, pipe, _) = begin(&scratch, &input);
         // As a shell whose terminal is closed, and `timeout`, send it.

@@ -223,6 +223,10 @@ fn the_temporary_folder_is_chosen_well() {
     assert_eq!(chosen("-o {}out", Some(&tmp)), tmp);
     assert_eq!(chosen("-o {}out", None), here);
     assert_eq!(chosen("-o {}out", Some("")), here);
+    // One that is not there ended jobs that had no use for it.
+    let missing = format!("{tmp}/missing");
+    assert_eq!(chosen("-o {}out", Some(&missing)), here);
+    assert_eq!(chosen("", Some(&missing)), "/var/tmp");
     assert_eq!(chosen("-T {}tmp -o {}out", Some("/var/tmp")), tmp);
     assert_eq!(chosen("", None), "/var/tmp");
     if std::path::Path::new("/dev/shm").is_dir() {

@@ -160,6 +160,11 @@ fn what_a_process_may_map_is_not_exceeded() {
         run_well(user.line(&line));
         assert_eq!(std::fs::read(user.folder.path("out")).unwrap(), b"a\nb\n");
     }
+    // An eighth of this is less than a job needs, and was refused, where `-S 10M` was not.
+    let input = text(30_000_000, 15);
+    user.write("in", &input);
+    run_well(user.line("ulimit -v 150000; exec {}sortmill sort -q -o {}out {}in"));
+    assert!(std::fs::read(user.folder.path("out")).unwrap() == sorted(&input));
 }
 
 /// A folder that may be written to and not be read, and one in which only its owner may replace a file.

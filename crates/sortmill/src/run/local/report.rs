@@ -159,6 +159,8 @@ fn sum_phases(nodes: &[NodeReport], index: usize, wall_ns: u64) -> Phase {
             continue;
         };
         sum.cpu_ns += phase.cpu_ns;
+        sum.kernel_ns += phase.kernel_ns;
+        sum.memory_new_bytes += phase.memory_new_bytes;
         for StageReport { stage, metrics } in &phase.stages {
             match sum.stages.iter_mut().find(|known| known.stage == *stage) {
                 Some(known) => known.metrics.merge(metrics),

@@ -28,7 +28,7 @@ use crate::plan::Plan;
 use crate::queue::{Queue, job_scope};
 use crate::run::distribute::{count, guarded, join};
 use crate::run::origins::Origin;
-use crate::run::way::Took;
+use crate::run::way::Since;
 use crate::run::{Shared, mapped};
 use crate::stage::cut::{cut, cut_out};
 use crate::stage::read::{ApartReader, ReadTotals, Source, read_apart};
@@ -65,7 +65,7 @@ impl Rounds<'_> {
         let Some(count) = buffer_count(shared.plan, falls) else {
             return Ok(());
         };
-        let (before, begun) = (Took::now(shared), shared.begun("copy"));
+        let (before, begun) = (Since::now(shared.os), shared.begun("copy"));
         let seams = Seams::default();
         let buffers = mapped(count, shared.plan.chunk_bytes)?;
         // Their memory is wanted for partitions afterwards, so nothing may hold it that lasts as long as the job.
@@ -101,8 +101,7 @@ impl Rounds<'_> {
         *lock(&closed) = None;
         drop(buffers);
         begun.end();
-        let mut took = Took::default();
-        took.add_since(&before, shared);
+        let took = before.took(shared.os);
         self.way.sorted.written_bytes += copied.written_bytes;
         self.way.distributed.read.device_bytes += copied.read.device_bytes;
         self.keep(&copied, falls, &seams)?;

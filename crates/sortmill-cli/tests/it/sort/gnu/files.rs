@@ -99,7 +99,7 @@ printf 'words\0' | sort --files0-from=-
 printf 'words\0' | sort --files0 -
 printf 'words\0missing\0' | sort --files0-from=-
 printf 'words\0.\0' | sort --files0-from=-
-printf 'words\0' > list; printf 'x' | sort --files0-from=list
+printf 'words\0' > list; printf 'x' > x; sort --files0-from=list < x
 find . -name '*s' -print0 | sort -z | sort --files0-from=-
 printf 'a b\0' > list; echo z > 'a b'; sort --files0-from=list
 ",
