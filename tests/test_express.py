@@ -238,6 +238,15 @@ def test_means_are_the_floats_nearest_to_them(draw: random.Random) -> None:
         assert [one["mean"] for one in found] == exact
 
 
+def test_of_nothing_there_is_no_mean(tmp_path: Path) -> None:
+    """Observed, where no column may be missing."""
+    job = sm.Pipeline()
+    table = job.from_iter([(1, 2.0)], {"i": int, "f": float}).filter(sm.col("i") > 1)
+    table.observe(whole=sm.mean("i"), real=sm.mean("f"), n=sm.count()).write_text(tmp_path / "out")
+    assert job.run(memory="128 MiB").observed == {"whole": None, "real": None, "n": 0}
+    assert (tmp_path / "out").read_text() == ""
+
+
 def test_what_a_stack_does_not_hold_is_refused() -> None:
     """It ended the process."""
     table = first = sm.Pipeline().from_iter([1], {"a": int})

@@ -154,4 +154,4 @@ def test_a_function_that_hangs_is_not_waited_for_at_each_place(tmp_path: Path) -
     table = sm.Pipeline().read_text(tmp_path / "in.txt").map_batches(hangs, {"line": str}, batch_size=100, timeout=2)
     with pytest.raises(sm.FunctionError, match="its timeout of 2 s"):
         table.sort("line").collect(memory="128 MiB", threads=1, processes=1)
-    assert (tmp_path / "calls").stat().st_size <= 8
+    assert (tmp_path / "calls").stat().st_size <= 10

@@ -225,7 +225,8 @@ class Pipeline:
         Several outputs are made one after the other, each from the inputs, so none may be read by one behind it: each is there
         whole or not at all, and an error leaves those that were complete before.
 
-        `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said. `temp` are
+        `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said, more where
+        a job needs that at least. `temp` are
         folders for temporary files, used at once. Functions of yours run in so many `processes`, as many as threads if not
         said, 0 for this one, which an interpreter without a GIL takes unasked; each of them may have `worker_memory` in use.
         `progress` shows how far it is, on a terminal and in a notebook if not said; a function of yours gets a dictionary many

@@ -133,12 +133,12 @@ pub struct Sort {
     boundaries: Boundaries,
 
     /// Use at most so much memory: 2GiB, 2G (the same), 2GB (2,000,000,000 bytes), 25%. Default: half of
-    /// what the machine or the cgroup has left
+    /// what the machine or the cgroup has left, more where a job needs that at least
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<Size>,
 
     /// Folder for temporary files. Several, each with a --temp of its own, are used at once: temporary data are spread
-    /// over them by speed and free space. Default: $TMPDIR unless that is in memory, else the output's folder, or /var/tmp
+    /// over them by speed and free space. Default: $TMPDIR if it is there and not in memory, else the output's folder, or /var/tmp
     /// where the output is a stream
     #[arg(short = 'T', long, value_name = "DIR", visible_alias = "temporary-directory",
         value_parser = OsStringValueParser::new().map(PathBuf::from))]

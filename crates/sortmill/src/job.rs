@@ -224,13 +224,14 @@ pub struct Job {
     /// The job's number, which names its temporary folder and keys its fingerprints; `None` is a random one. Two jobs
     /// of one number prove that what one wrote is what the other read.
     pub number: Option<u64>,
-    /// The most memory to use, in bytes; `None` is half of what is available, of which a quarter of what may be mapped is the most.
+    /// The most memory to use, in bytes; `None` is half of what is available, of which a quarter of what may be mapped is the most,
+    /// or what the job needs at least, up to three quarters of it.
     pub memory_bytes: Option<u64>,
     /// Whether that is a wish rather than a limit: less than the least plan needs becomes that, more than is available
     /// becomes what is. GNU sort takes its `-S` so.
     pub memory_is_wish: bool,
-    /// The folders for temporary files, over whose disks they are spread; none is `$TMPDIR` unless that is in
-    /// memory, else the output's.
+    /// The folders for temporary files, over whose disks they are spread; none is `$TMPDIR` if it is there and
+    /// not in memory, else the output's.
     pub temps: Vec<PathBuf>,
     /// Keep temporary data in a file of their own, even where they could lie in the output's space. With several
     /// folders they always do.

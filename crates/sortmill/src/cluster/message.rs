@@ -1,7 +1,7 @@
 //! What coordinator and nodes tell each other: JSON, a line each, through the pipes of the node's process.
 //!
-//! Records do not go this way, but for the few bytes at the seams of the output. Paths and keys are bytes, for
-//! neither need be text.
+//! Records do not go this way, but for the few bytes at the seams of the output and the first and last record of each node.
+//! Paths and keys are bytes, for neither need be text.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -104,10 +104,11 @@ impl ExactSum {
         self.mean(1)
     }
 
-    /// The float that is nearest to the sum over `count`, which is not 0; otherwise as [`ExactSum::value`].
+    /// The float that is nearest to the sum over `count`, a NaN of none; otherwise as [`ExactSum::value`].
     #[must_use]
     pub fn mean(&self, count: u64) -> f64 {
         match self.special & (NAN | INFINITE | NEGATIVE_INFINITE) {
+            0 if count == 0 => return f64::NAN,
             0 => {}
             INFINITE => return f64::INFINITY,
             NEGATIVE_INFINITE => return f64::NEG_INFINITY,
@@ -162,8 +163,11 @@ impl ExactSum {
     }
 }
 
-/// The float nearest to `sum` over `count`, which is not 0.
+/// The float nearest to `sum` over `count`; a NaN of none.
 pub fn mean_of_whole(sum: i128, count: u64) -> f64 {
+    if count == 0 {
+        return f64::NAN;
+    }
     let (whole, count) = (sum.unsigned_abs(), u128::from(count));
     let bits = |of: u128| u128::BITS - of.leading_zeros();
     // More bits of the quotient than a float has, and one that tells whether anything is left.

@@ -31,8 +31,8 @@ pub fn within(
             .memory_bytes_available
             .max(limit)
             .max(WISH_BYTES_MIN),
-        // Nobody has said how much.
-        (false, None) => machine.memory_bytes_available.max(limit),
+        // Nobody has said how much. The program itself needs some, too.
+        (false, None) => (machine.memory_bytes_available / 4 * 3).max(limit),
         (false, Some(_)) => limit,
     };
     if let Some(plan) = fewer.iter().find_map(|job| within(job, limit)) {

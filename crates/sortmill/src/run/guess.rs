@@ -4,7 +4,7 @@
 use sortmill_io::os::Kind;
 use sortmill_io::{Os, align_down};
 
-use super::sampling::{Reads, begun_of, read_places};
+use super::sampling::{Reads, all_over, begun_of, read_places};
 use super::seen::Seen;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
@@ -60,8 +60,9 @@ pub fn mapped(
     let (order, input_order) = (job.order()?, job.input_order()?);
     let parts = Parts::of(job, &input_order, sources, record_bytes_mean);
     let mut seen = Seen::new(os, job, &order, 64 * LOOK_BYTES, LOOK_BYTES as u64);
-    for (offset, bytes) in parts.read(os, sources)? {
-        look(job, &input_order, &mut seen, offset, &bytes);
+    let parts = parts.read(os, sources)?;
+    for at in all_over(parts.len()) {
+        look(job, &input_order, &mut seen, parts[at].0, &parts[at].1);
     }
     // Records may be longer than what was looked at in one place.
     if seen.came_bytes() == 0 {
@@ -176,7 +177,12 @@ impl Parts {
         let mut there = vec![Vec::new(); self.places.len()];
         if !there.is_empty() {
             let (stop, bytes) = (&Stop::new(), self.place_bytes);
-            let reads = Reads { os, stop, bytes };
+            let reads = Reads {
+                os,
+                stop,
+                bytes,
+                jumps: false,
+            };
             read_places(&reads, sources, &self.places, |at, bytes| {
                 there[at] = bytes.to_vec()
             })?;

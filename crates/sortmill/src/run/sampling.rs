@@ -77,6 +77,8 @@ pub struct Reads<'a> {
     pub stop: &'a Stop,
     /// Bytes of each place, a multiple of 4 KiB.
     pub bytes: usize,
+    /// Whoever sees them may have seen enough before the last one: they come from [`all_over`], and not in order.
+    pub jumps: bool,
 }
 
 impl<'a> Reads<'a> {
@@ -85,6 +87,7 @@ impl<'a> Reads<'a> {
             os: shared.os,
             stop: shared.stop,
             bytes: shared.plan.sample_bytes,
+            jumps: shared.job.map.is_some(),
         }
     }
 }
@@ -104,7 +107,11 @@ pub fn read_places(
     let depth = (SAMPLE_POOL_BYTES / reads.bytes).clamp(1, depth_max);
     let pool = Pool::new(depth, reads.bytes).map_err(wrong)?;
     let mut ring = reads.os.ring(depth).map_err(wrong)?;
-    let mut waiting = all_over(places.len());
+    let (mut swept, mut jumping) = (0..places.len(), all_over(places.len()));
+    let waiting: &mut dyn Iterator<Item = usize> = match reads.jumps {
+        true => &mut jumping,
+        false => &mut swept,
+    };
     let mut bytes = 0;
     loop {
         while ring.in_flight() < depth {
@@ -137,7 +144,7 @@ pub fn read_places(
 }
 
 /// All of so many, those that follow each other far apart: whoever sees only the first ones has seen some of everywhere.
-fn all_over(count: usize) -> impl Iterator<Item = usize> {
+pub fn all_over(count: usize) -> impl Iterator<Item = usize> {
     let shares_none = |step: &usize| {
         let (mut one, mut other) = (count, *step);
         while other > 0 {

@@ -10,8 +10,8 @@ use crate::order::Order;
 
 /// Behind so many places that were wrong there is another map function each time; behind more the same one goes on.
 const WRONG_MAX: usize = 16;
-/// A map function is called for no longer than this, and one call: who waits for a plan knows nothing of what it is made of, and a
-/// function that hangs has as many turns as there are places.
+/// A map function is called for no longer than this, and one call, behind the first one, in which it may have much to begin: who waits
+/// for a plan knows nothing of what it is made of, and a function that hangs has as many turns as there are places.
 const CALLED_NS_MAX: u64 = 5_000_000_000;
 
 /// What hears of each record that is sorted, with the chunk it comes from.
@@ -21,8 +21,8 @@ pub type Hear<'h> = dyn FnMut(&[u8], u64) + 'h;
 /// take it long, and another one where what lay at a place was wrong.
 pub struct Seen<'a> {
     os: &'a dyn Os,
-    /// How long it has been called.
-    called_ns: u64,
+    /// How long it has been called since it was for the first time, if it was.
+    called_ns: Option<u64>,
     /// It has been called for too long, or the job is ending: no record is looked at any more.
     is_over: bool,
     job: &'a Job,
@@ -52,7 +52,7 @@ impl<'a> Seen<'a> {
     ) -> Self {
         let mut seen = Self {
             os,
-            called_ns: 0,
+            called_ns: None,
             is_over: false,
             job,
             order,
@@ -115,8 +115,11 @@ impl<'a> Seen<'a> {
                 self.is_over |= error.kind == ErrorKind::Interrupted;
             }
         }
-        self.called_ns += self.os.now_ns() - began_ns;
-        self.is_over |= self.called_ns > CALLED_NS_MAX;
+        let called_ns = self
+            .called_ns
+            .map_or(0, |before_ns| before_ns + self.os.now_ns() - began_ns);
+        self.called_ns = Some(called_ns);
+        self.is_over |= called_ns > CALLED_NS_MAX;
         made.clear();
         self.count(sizes);
         sizes.0 > 0
