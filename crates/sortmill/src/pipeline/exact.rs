@@ -229,12 +229,19 @@ mod tests {
                 whole
             };
         }
-        // By decimal digits, which the standard library reads exactly: sum * 5^1074 / 10^1074. Of a quotient 40 more, and a last one
-        // that tells that it goes on.
-        let scaled = sum * BigInt::from(5).pow(1074) * BigInt::from(10).pow(40);
+        // sum / 2^1074 = sum * 5^1074 / 10^1074.
+        over(&(sum * BigInt::from(5).pow(1074)), 1074, count)
+    }
+
+    /// `sum / 10^places` over `count`, by decimal digits, which the standard library reads exactly: 40 more than those of the sum,
+    /// and a last one that tells whether the quotient goes on.
+    fn over(sum: &BigInt, places: usize, count: u64) -> f64 {
+        let scaled = sum * BigInt::from(10).pow(40);
         let (quotient, left) = (&scaled / count, &scaled % count);
         let last = u8::from(left != BigInt::default());
-        format!("{quotient}{last}e-1115").parse().unwrap()
+        format!("{quotient}{last}e-{}", places + 41)
+            .parse()
+            .unwrap()
     }
 
     fn check(values: &[f64]) {
@@ -342,10 +349,7 @@ mod tests {
         for round in 0..20_000 {
             let count = (random() >> (random() % 64)).max(1);
             let sum = (i128::from(random() as i64) * i128::from(random() >> 1)) >> (random() % 127);
-            let scaled = BigInt::from(sum) * BigInt::from(10).pow(40);
-            let (quotient, left) = (&scaled / count, &scaled % count);
-            let last = u8::from(left != BigInt::default());
-            let wanted: f64 = format!("{quotient}{last}e-41").parse().unwrap();
+            let wanted = over(&BigInt::from(sum), 0, count);
             assert_eq!(
                 mean_of_whole(sum, count),
                 wanted,

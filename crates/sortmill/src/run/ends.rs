@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use sortmill_io::sync::{Mutex, lock};
 
+use super::proof::lost;
 use crate::error::Result;
 use crate::long::{Ends, Item};
 use crate::order::Order;
-use crate::stage::reduce::{check_order, out_of_order};
+use crate::stage::reduce::check_order;
 
 /// First and last records of units, as far as they are done.
 #[derive(Default)]
@@ -48,7 +49,7 @@ impl Row {
         {
             let (_, its) = stretches.remove(&begins).expect("it was there");
             if until > number {
-                return Err(out_of_order());
+                return Err(lost(format!("partition {number} came out twice")));
             }
             (from, all) = (begins, joined(its, all)?);
         }
@@ -68,7 +69,7 @@ impl Row {
         match (count, stretches.remove(&0), stretches.is_empty()) {
             (0, None, true) => Ok(None),
             (_, Some((until, ends)), true) if until == count => Ok(ends),
-            _ => Err(out_of_order()),
+            _ => Err(lost(format!("not all of {count} partitions came out"))),
         }
     }
 }

@@ -30,7 +30,6 @@ mod notice;
 mod one_unit;
 mod ordered;
 mod origins;
-mod own_input;
 mod parts;
 mod pass;
 mod probe;
@@ -77,7 +76,6 @@ use crate::report::{Bytes, Fingerprints, Grown, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
 use crate::run::made_parts::MadeCut;
 use crate::run::needed::Needed;
-use crate::run::own_input::{names_input, not_verified};
 use crate::run::proof::{check_expected, check_input, compare};
 use crate::run::sorting::Sorted;
 use crate::space::Regions;
@@ -177,15 +175,11 @@ pub fn prepare_opened(job: &Job, sources: Vec<Source>, os: &dyn Os) -> Result<Pr
     if let Output::Parts(parts) = &job.output {
         plan.part_count = Some(foresee_parts(job, parts, &plan, cut_keys.as_ref())?);
     }
-    plan.verify = job.verify.unwrap_or(false)
-        || (job.verify.is_none()
-            && names_input(
-                os,
-                &output,
-                sources.iter().map(|source| source.meta.identity),
-            ));
+    plan.verify =
+        job.verify.unwrap_or(false) || (job.verify.is_none() && names_input(os, &output, &sources));
     if job.reduce_makes_bytes.is_some() && plan.verify {
-        return Err(not_verified());
+        let cause = "what is made of an input cannot be looked through again before it takes its place, so it needs a name of its own";
+        return Err(Error::new(ErrorKind::Usage, "verifying the output", cause));
     }
     let temps = room::temp_paths(job, os, output.folder());
     if job.until.is_some() {
@@ -338,6 +332,22 @@ fn find_output(job: &Job, os: &dyn Os) -> Result<Where> {
         Some(new_file) => Where::NewFile(new_file),
         None => Where::InPlace(path.clone()),
     })
+}
+
+/// Whether the output is also an input: then a fault after the rename would cost the only copy.
+fn names_input(os: &dyn Os, output: &Where, sources: &[Source]) -> bool {
+    let is_input = |path: &Path| {
+        os.meta_at(path).is_ok_and(|meta| {
+            sources
+                .iter()
+                .any(|source| source.meta.identity == meta.identity)
+        })
+    };
+    match output {
+        Where::NewFile(new_file) => is_input(&new_file.path),
+        Where::Parts(folder) => folder.old_parts().any(|path| is_input(&path)),
+        Where::InPlace(_) | Where::Stdout | Where::Nowhere => false,
+    }
 }
 
 /// Sorts. The report tells what was done.

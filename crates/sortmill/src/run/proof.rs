@@ -8,7 +8,7 @@ use crate::stage::read::ReadTotals;
 use crate::text;
 
 /// The error of records that are not where they should be.
-fn lost(cause: String) -> Error {
+pub fn lost(cause: String) -> Error {
     Error::new(ErrorKind::Lost, "proving that no record was lost", cause)
 }
 
