@@ -708,7 +708,7 @@ impl Sorting {
         let data = (data_bytes, record_bytes);
         let partitions = dealt_to
             .or(job.tuning.partition_count)
-            .unwrap_or_else(|| partitioning::count(data, best, entry_count));
+            .unwrap_or_else(|| partitioning::count(job, limit, data, best, entry_count));
         Some(Self {
             data_bytes,
             record_bytes,

@@ -8,12 +8,15 @@ use super::tail::WayOut;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::metrics::Meter;
-use crate::stage::kernel::{self, Entry};
+use crate::order::Format;
+use crate::stage::kernel::{self, Entry, LOOKED_BYTES};
 use crate::stage::reduce::Gather;
 use crate::stage::sort::Slab;
 
 /// So many entries ahead.
 const AHEAD: usize = 16;
+/// And where each begins, so many: to find its page takes as long as to fetch it.
+const FAR_AHEAD: usize = 2 * AHEAD;
 
 /// Hands out the records of entries, of about `record_bytes`.
 pub fn gather<'b>(
@@ -25,9 +28,17 @@ pub fn gather<'b>(
     meter: &mut Meter<'_>,
 ) -> Result<()> {
     let order = &way.order;
+    // The end of a line is looked for in so many bytes at once, the last of which may lie in a line of the cache behind its own.
+    let fetched_bytes = match order.format() {
+        Format::Lines => record_bytes.next_multiple_of(LOOKED_BYTES),
+        _ => record_bytes,
+    };
     let records = entries.iter().enumerate().map(|(index, &entry)| {
+        if let Some(&far) = entries.get(index + FAR_AHEAD) {
+            slab.prefetch_first(kernel::location(far));
+        }
         if let Some(&later) = entries.get(index + AHEAD) {
-            slab.prefetch(kernel::location(later), record_bytes);
+            slab.prefetch(kernel::location(later), fetched_bytes);
         }
         let record = slab.record(order, kernel::location(entry));
         (kernel::ordinal(entry).into(), record)
@@ -50,6 +61,9 @@ pub fn gather_drawn(
     let key = way.shared.number;
     let mut gathered = Fingerprint::default();
     let records = entries.iter().enumerate().map(|(index, &entry)| {
+        if let Some(&far) = entries.get(index + FAR_AHEAD) {
+            slab.prefetch_first(kernel::location(far));
+        }
         if let Some(&later) = entries.get(index + AHEAD) {
             slab.prefetch_drawn(later);
         }

@@ -6,7 +6,7 @@
 use crate::batch::{Batch, Offsets};
 use crate::fingerprint::Fingerprint;
 use crate::order::{Format, Order};
-use crate::stage::kernel::find_ends;
+use crate::stage::kernel::{self, find_ends};
 
 /// Cuts the records at the start of `bytes[from..]` into a batch of at most `records_max`, summed up under `key`.
 /// `offsets` is scratch space of the caller's, the batch borrows it. `bytes[from..]` holds whole records only.
@@ -23,6 +23,7 @@ pub fn cut<'a>(
     let mut batch = cut_out(order, bytes, from, chunk, offsets, records_max);
     let mut fingerprint = Fingerprint::default();
     for record in batch.records() {
+        kernel::prefetch_behind(record);
         fingerprint.add(record, key);
     }
     batch.fingerprint = fingerprint;

@@ -9,6 +9,8 @@ use crate::short::{bytes_of, short};
 const AHEAD: usize = 12;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
+/// So far behind a record memory is asked for that will be looked at in sequence.
+const BEHIND_BYTES: usize = 2048;
 
 /// Asks for the cache lines of `bytes[at..at + count]` that a later copy will read; of many, the first
 /// ones: the processor sees by itself where a long copy goes.
@@ -28,6 +30,29 @@ pub fn prefetch(bytes: &[u8], at: usize, count: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, at, count);
+}
+
+/// Asks for what lies some way behind a record, where records are looked at one behind the other: in a virtual machine whose host
+/// gives it small pages the processor sees no further than to the end of each.
+#[inline(always)]
+pub fn prefetch_behind(record: &[u8]) {
+    prefetch_line(record, BEHIND_BYTES);
+    if record.len() > LINE_BYTES {
+        prefetch_line(record, BEHIND_BYTES + LINE_BYTES);
+    }
+}
+
+/// Asks for the cache line of `bytes[at]`, which may lie anywhere.
+#[inline(always)]
+pub fn prefetch_line(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch of any address, valid or not, has no effect but on the caches.
+        unsafe { _mm_prefetch(bytes.as_ptr().wrapping_add(at).cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
 }
 
 /// Asks for the cache lines of the words `words[at..at + count]`, of two lines at most.
@@ -200,6 +225,7 @@ pub fn find_ends(delimiter: u8, bytes: &[u8], from: usize, count_max: usize, end
         if ends_max - ends.len() < LOOKED_BYTES {
             break;
         }
+        prefetch_line(part, BEHIND_BYTES);
         let mut found = equals(part, delimiter);
         while found != 0 {
             ends.push((begin + found.trailing_zeros() as usize + 1) as u32);
@@ -259,11 +285,6 @@ pub fn location(entry: Entry) -> u32 {
 
 /// Fewer entries than this are sorted by comparison at once.
 const RADIX_COUNT_MIN: usize = 24;
-/// From so many entries on, a radix step makes more parts, so that two steps suffice for a partition.
-const WIDE_COUNT_MIN: usize = 1 << 9;
-/// Parts of a radix step, of few and of many entries: few entries are less than two to a part.
-const PARTS_NARROW: usize = 1 << 8;
-const PARTS_WIDE: usize = 1 << 11;
 /// Where no part has more entries than this, all of them are finished by one insertion sort.
 const INSERT_COUNT_MAX: u32 = 16;
 
@@ -282,12 +303,17 @@ pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
 
 /// Sorts what lies in `from`; the result goes to `to` if `moves`, else it stays.
 fn scatter_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
-    if from.len() < RADIX_COUNT_MIN {
-        compare_sort(from, to, moves);
-    } else if from.len() < WIDE_COUNT_MIN {
-        scatter_step::<PARTS_NARROW>(from, to, moves);
-    } else {
-        scatter_step::<PARTS_WIDE>(from, to, moves);
+    match from.len() {
+        ..RADIX_COUNT_MIN => compare_sort(from, to, moves),
+        // One step: about a part for each entry.
+        ..256 => scatter_step::<256>(from, to, moves),
+        ..512 => scatter_step::<512>(from, to, moves),
+        ..1024 => scatter_step::<1024>(from, to, moves),
+        ..8192 => scatter_step::<2048>(from, to, moves),
+        // Two: the fewer parts are written to at once, the nearer are their ends.
+        ..65_536 => scatter_step::<256>(from, to, moves),
+        ..163_840 => scatter_step::<512>(from, to, moves),
+        _ => scatter_step::<1024>(from, to, moves),
     }
 }
 
@@ -298,7 +324,7 @@ fn compare_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
     }
 }
 
-/// One step: scatters by the highest bits in which the words differ, then sorts each part, or, where all
+/// One step into `PARTS` parts: scatters by the highest bits in which the words differ, then sorts each part, or, where all
 /// are small, the whole, which is then nearly in order.
 fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves: bool) {
     let digits = Digits::<PARTS>::of(from);
@@ -490,10 +516,16 @@ mod tests {
             1,
             2,
             RADIX_COUNT_MIN,
-            WIDE_COUNT_MIN - 1,
-            WIDE_COUNT_MIN,
+            255,
+            256,
+            511,
+            512,
+            1_023,
+            1_024,
             5_000,
             50_000,
+            80_000,
+            170_000,
         ];
         for count in counts {
             for mask in [

@@ -8,6 +8,7 @@ use sortmill_io::Buffer;
 
 use crate::batch::Batch;
 use crate::order::Order;
+use crate::stage::kernel;
 use crate::table::Table;
 
 /// A worker's scratch space, kept from batch to batch.
@@ -36,9 +37,12 @@ pub fn partition(
 ) {
     let mut key = std::mem::take(&mut scratch.key);
     let records = batch.records();
-    let slots = records.map(|record| match wanted(record) {
-        true => table.slot(order, record, order.word(record, 0), batch.chunk, &mut key),
-        false => table.slot_count(),
+    let slots = records.map(|record| {
+        kernel::prefetch_behind(record);
+        match wanted(record) {
+            true => table.slot(order, record, order.word(record, 0), batch.chunk, &mut key),
+            false => table.slot_count(),
+        }
     });
     by_slot(slots, table.slot_count(), scratch);
     scratch.key = key;

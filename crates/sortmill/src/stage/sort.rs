@@ -370,6 +370,12 @@ impl<'a> Slab<'a> {
     pub fn prefetch(&self, location: u32, bytes: usize) {
         kernel::prefetch(self.from(location), 0, bytes);
     }
+
+    /// Fetches where the record at `location` begins.
+    #[inline]
+    pub fn prefetch_first(&self, location: u32) {
+        kernel::prefetch_line(self.from(location), 0);
+    }
 }
 
 /// Makes the entries of a segment whose `records` are all wanted, as those of most jobs are.
@@ -388,6 +394,7 @@ fn enter_all<'r>(
     let (mut count, mut bytes) = (0, 0);
     for (entry, record) in entries.iter_mut().zip(records) {
         let ordinal = place.ordinal.wrapping_add(count);
+        kernel::prefetch_behind(record);
         *entry = kernel::entry(word(record), ordinal, place.location + bytes);
         count += 1;
         bytes += record.len() as u32;
