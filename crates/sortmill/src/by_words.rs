@@ -1,13 +1,12 @@
 //! Entries sorted word by word: first by the word that each has, then, where words are equal but keys may differ, by the next one.
 
-use crate::order::Order;
-use crate::stage::kernel::{self, Entry};
+use crate::order::{Format, Order};
+use crate::stage::kernel::{self, Entry, LOOKED_BYTES};
 
 /// After records have been sorted by so many words, whole keys are compared.
 const WORDS_MAX: usize = 7;
-/// Records are fetched so many entries ahead, as far as words are soon looked at.
+/// Records are fetched so many entries ahead.
 const AHEAD: usize = 16;
-const AHEAD_BYTES: usize = 64;
 
 /// Records that entries tell of.
 pub trait Records {
@@ -87,7 +86,7 @@ fn refine<R: Records + ?Sized>(
         }
         let next = differ_from(order, records, run, begin + order.word_bytes());
         for at in 0..run.len() {
-            fetch_ahead(records, run, at);
+            fetch_ahead(order, records, run, at);
             let entry = run[at];
             let word = order.word_from(record(entry), next);
             run[at] = kernel::entry(word, kernel::ordinal(entry), kernel::location(entry));
@@ -112,13 +111,22 @@ fn differ_from<R: Records + ?Sized>(
     let first = record(run[0]);
     let mut until = usize::MAX;
     for at in 1..run.len() {
-        fetch_ahead(records, run, at);
+        fetch_ahead(order, records, run, at);
         until = order.alike_until(first, record(run[at]), from, until);
         if until == from {
             break;
         }
     }
     until
+}
+
+/// As far as records are soon looked at: lines until they end, which is looked for in so many bytes at once.
+#[inline]
+fn ahead_bytes(order: &Order) -> usize {
+    match order.format() {
+        Format::Lines => 2 * LOOKED_BYTES,
+        _ => LOOKED_BYTES,
+    }
 }
 
 /// Fetches a record that will have to be told from a neighbour by more than its word.
@@ -134,14 +142,14 @@ fn fetch_if_alike<R: Records + ?Sized>(
         let word = kernel::word(one);
         let is_alike = word == kernel::word(behind) || word == kernel::word(before);
         if is_alike && !order.ends_from(word, begin) {
-            records.prefetch(kernel::location(one), AHEAD_BYTES);
+            records.prefetch(kernel::location(one), ahead_bytes(order));
         }
     }
 }
 
 #[inline]
-fn fetch_ahead<R: Records + ?Sized>(records: &R, entries: &[Entry], at: usize) {
+fn fetch_ahead<R: Records + ?Sized>(order: &Order, records: &R, entries: &[Entry], at: usize) {
     if let Some(&later) = entries.get(at + AHEAD) {
-        records.prefetch(kernel::location(later), AHEAD_BYTES);
+        records.prefetch(kernel::location(later), ahead_bytes(order));
     }
 }
