@@ -304,15 +304,15 @@ pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
 /// Sorts what lies in `from`; the result goes to `to` if `moves`, else it stays.
 fn scatter_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
     match from.len() {
-        ..RADIX_COUNT_MIN => compare_sort(from, to, moves),
+        0..RADIX_COUNT_MIN => compare_sort(from, to, moves),
         // One step: about a part for each entry.
-        ..256 => scatter_step::<256>(from, to, moves),
-        ..512 => scatter_step::<512>(from, to, moves),
-        ..1024 => scatter_step::<1024>(from, to, moves),
-        ..8192 => scatter_step::<2048>(from, to, moves),
+        RADIX_COUNT_MIN..256 => scatter_step::<256>(from, to, moves),
+        256..512 => scatter_step::<512>(from, to, moves),
+        512..1024 => scatter_step::<1024>(from, to, moves),
+        1024..8192 => scatter_step::<2048>(from, to, moves),
         // Two: the fewer parts are written to at once, the nearer are their ends.
-        ..65_536 => scatter_step::<256>(from, to, moves),
-        ..163_840 => scatter_step::<512>(from, to, moves),
+        8192..65_536 => scatter_step::<256>(from, to, moves),
+        65_536..163_840 => scatter_step::<512>(from, to, moves),
         _ => scatter_step::<1024>(from, to, moves),
     }
 }
