@@ -23,8 +23,8 @@ pub(super) fn best_bytes(job: &Job, limit: u64, data_bytes: u64, record_bytes: f
 
 /// How many partitions of at most `best` bytes there are to be, each of which finds room in a third of a table of entries: small
 /// enough to be sorted near the caches, and for its entries to fit three times. With half of them one is divided, and
-/// what is divided is read twice, so one that is a little larger than others must not be. Of data that fit a memory of `limit`
-/// bytes there are to be [`NEAR_COUNT`].
+/// what is divided is read twice, so one that is a little larger than others must not be. Data that fit a memory of
+/// `limit` bytes make [`NEAR_COUNT`] or more, unless these were too small.
 pub(super) fn count(
     job: &Job,
     limit: u64,

@@ -16,20 +16,10 @@ const BEHIND_BYTES: usize = 2048;
 /// ones: the processor sees by itself where a long copy goes.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], at: usize, count: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let from = bytes.as_ptr().wrapping_add(at);
-        let last = count.min(LINE_BYTES * 3).saturating_sub(1);
-        // SAFETY: a prefetch of any address, valid or not, has no effect but on the caches.
-        unsafe {
-            _mm_prefetch(from.cast(), _MM_HINT_T0);
-            _mm_prefetch(from.wrapping_add(last.min(LINE_BYTES)).cast(), _MM_HINT_T0);
-            _mm_prefetch(from.wrapping_add(last).cast(), _MM_HINT_T0);
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at, count);
+    let last = count.min(LINE_BYTES * 3).saturating_sub(1);
+    prefetch_line(bytes, at);
+    prefetch_line(bytes, at + last.min(LINE_BYTES));
+    prefetch_line(bytes, at + last);
 }
 
 /// Asks for what lies some way behind a record, where records are looked at one behind the other: in a virtual machine whose host
