@@ -4,7 +4,7 @@
 """
 
 from ._drawn import Drawing
-from ._errors import Error, FunctionError, InputError, MemoryLimitError, SpaceError, UsageError
+from ._errors import Error, FunctionError, InputError, MemoryLimitError, SampleWarning, SpaceError, UsageError
 from ._express import Expr, col, if_else, list_length, lit
 from ._functions import Counter, counter
 from ._groups import Groups
@@ -58,6 +58,7 @@ __all__ = [
     "Parts",
     "Pipeline",
     "Report",
+    "SampleWarning",
     "SpaceError",
     "Table",
     "UsageError",

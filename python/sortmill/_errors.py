@@ -64,6 +64,10 @@ class MemoryLimitError(Error):
     """The memory given is too little for the job."""
 
 
+class SampleWarning(UserWarning):
+    """What was shown of a table is of a sample of its input."""
+
+
 _CLASSES: dict[str, type[Error]] = {
     "Usage": UsageError,
     "Input": InputError,

@@ -12,6 +12,14 @@ Record = dict[str, Any]
 
 CELL_LETTERS_MAX = 40
 
+SAMPLE = "16 MiB"
+"""So much of the input is looked at where nothing is said."""
+
+
+def of_sample(looked_at: str) -> str:
+    """What is told where only a part was looked at."""
+    return f"of a sample, the first {looked_at}; sample=None computes the table of all"
+
 
 def batches(run: Callable[[], _sortmill.RowReader], count: int) -> Generator[list[Record], None, None]:
     """The records of a table, `count` at a time: `run` computes them when the first are asked for."""

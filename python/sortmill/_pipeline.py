@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Any, Literal
 
 from . import _sortmill
@@ -17,6 +17,7 @@ from ._asked import (
     aggregates_of,
     asked,
     by_of,
+    bytes_of,
     computed_of,
     files_of,
     flag,
@@ -31,11 +32,11 @@ from ._asked import (
     whole,
     words_of,
 )
-from ._errors import Error, UsageError
+from ._errors import Error, SampleWarning, UsageError
 from ._express import Expr, Operand
 from ._functions import Batches, Record, without_index
 from ._groups import Groups
-from ._look import batches, drawn
+from ._look import SAMPLE, batches, drawn, of_sample
 from ._progress import Progress, shown
 from ._report import Report
 from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
@@ -549,6 +550,7 @@ class Table:
         self,
         count: int = 10,
         *,
+        sample: int | str | None = SAMPLE,
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
@@ -556,25 +558,27 @@ class Table:
         worker_memory: int | str | None = None,
         progress: Watch = None,
     ) -> list[Record]:
-        """Its first records, as dictionaries.
+        """Its first records, as dictionaries, without running the pipeline.
 
         Where every verb makes records of one at a time, the beginnings of the files are read (at most 32 MiB of each) and
-        nothing else, and functions of yours are called in this process. Behind verbs that bring records together, of pipes and iterators, and where too few records come
-        out of the beginnings, the table is computed as for `iter_batches`.
+        nothing else, and functions of yours are called in this process. Behind verbs that bring records together it is the
+        table that comes of a `sample`: so many bytes of all files together, of each its beginning. Where that is not all there is, a
+        `SampleWarning` says so, as it does where fewer records than asked come out of the beginnings.
+
+        With `sample=None` the table is computed as for `iter_batches` wherever beginnings do not tell, and so it is of pipes and
+        iterators in any case.
         """
-        if count < 0:
-            raise UsageError("there are no fewer than 0 records")
-        records = self._table.head(count)
-        if records is not None:
-            return records
         settings = asked(memory, temp, threads, processes, worker_memory)
-        with closing(self._batches(max(count, 1), settings, progress)) as found:
-            return next(found, [])[:count]
+        records, looked_at = self._first(count, sample, settings, progress)
+        if looked_at is not None:
+            warnings.warn(f"these records are {looked_at}", SampleWarning, stacklevel=2)
+        return records
 
     def show(
         self,
         count: int = 10,
         *,
+        sample: int | str | None = SAMPLE,
         memory: int | str | None = None,
         temp: Path | Sequence[Path] | None = None,
         threads: int | None = None,
@@ -582,12 +586,32 @@ class Table:
         worker_memory: int | str | None = None,
         progress: Watch = None,
     ) -> None:
-        """Prints its first records, as `head` finds them."""
-        records = self.head(
-            count + 1, memory=memory, temp=temp, threads=threads, processes=processes, worker_memory=worker_memory,
-            progress=progress,
-        )
+        """Prints its first records, as `head` finds them, and below whether they are of a sample."""
+        settings = asked(memory, temp, threads, processes, worker_memory)
+        records, looked_at = self._first(count + 1, sample, settings, progress)
         print(drawn(list(self.columns), records[:count], len(records) <= count))
+        if looked_at is not None:
+            print(looked_at)
+
+    def _first(
+        self, count: int, sample: int | str | None, settings: dict[str, Any], progress: Watch
+    ) -> tuple[list[Record], str | None]:
+        """The first records, and of what they are if there is more."""
+        if count < 0:
+            raise UsageError("there are no fewer than 0 records")
+        sampled = bytes_of("sample", sample)
+        found = self._table.head(count)
+        if found is not None and (found[1] or sampled is not None):
+            return found[0], None if found[1] else of_sample("32 MiB of each file")
+        rows, is_all = self._watched_rows(sampled, settings, progress)
+        return rows.read(max(count, 1))[:count], None if is_all else of_sample(f"{sample} of the files")
+
+    def _watched_rows(self, sampled: int | None, settings: dict[str, Any], progress: Watch) -> tuple[_sortmill.RowReader, bool]:
+        """All records, or those of a sample, and whether that is all."""
+        if sampled is None:
+            return _watched(self._table.hold_records, settings, progress)[1], True
+        rows, is_all = _watched(lambda asked: self._table.hold_sampled(asked, sampled), settings, progress)[1]
+        return rows, is_all
 
     def iter_batches(
         self,

@@ -556,14 +556,14 @@ impl Table {
         self.written(py, path, form, how)
     }
 
-    /// The first records, if no job is needed to know them.
+    /// The first records of the beginnings of the files, and whether no others could be the first; nothing where only a job tells.
     fn head<'py>(
         &self,
         py: Python<'py>,
         count: usize,
-    ) -> PyResult<Option<Vec<Bound<'py, PyDict>>>> {
+    ) -> PyResult<Option<(Vec<Bound<'py, PyDict>>, bool)>> {
         let running = Arc::new(Running::of_look());
-        let rows = work(py, &running.raised, |stop| {
+        let found = work(py, &running.raised, |stop| {
             running.ends_with(stop);
             (self.make)(&running)?.head(count, &host()?, stop)
         })?;
@@ -572,8 +572,11 @@ impl Table {
             let record = record_dict(py, self.table.columns(), &values);
             record.map_err(|error| raised(py, &error))
         };
-        let all = |rows: Vec<Vec<Owned>>| rows.into_iter().map(one).collect();
-        rows.map(all).transpose()
+        let Some((rows, are_first)) = found else {
+            return Ok(None);
+        };
+        let rows: PyResult<Vec<_>> = rows.into_iter().map(one).collect();
+        Ok(Some((rows?, are_first)))
     }
 
     /// Runs the pipeline up to this table. Answers what [`Job::run`] does, and the records for Arrow.
@@ -593,6 +596,25 @@ impl Table {
             .run(py, &asked, |running, settings, host, stop| {
                 let open = |path: &Path| RowReader::open(path, columns);
                 (self.make)(running)?.hold(settings, host, stop, open)
+            })
+    }
+
+    /// The same of a sample of the input, `bytes` of its bytes, and whether that is all of it.
+    fn hold_sampled(
+        &self,
+        py: Python<'_>,
+        asked: Asked,
+        bytes: usize,
+    ) -> PyResult<(Told, (RowReader, bool))> {
+        let columns = self.table.columns();
+        self.runs()
+            .run(py, &asked, |running, settings, host, stop| {
+                let open = |path: &Path| RowReader::open(path, columns);
+                let table = (self.make)(running)?;
+                let sampled = table.sampled(bytes, host, stop)?;
+                let (table, is_all) = sampled.unwrap_or((table, true));
+                let (report, rows) = table.hold(settings, host, stop, open)?;
+                Ok((report, (rows, is_all)))
             })
     }
 

@@ -14,15 +14,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sortmill_io::Os;
-use sortmill_io::os::Kind;
 use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, core_count};
 
-use super::aggregate::Owned;
 use super::column::{Value, corrupt};
 use super::draw::Draw;
 use super::fused::Fused;
-use super::gather::{Batches, HELD_BYTES};
+use super::gather::HELD_BYTES;
 use super::held::temp_base;
 use super::line_rows::LineRows;
 use super::needed::{Needed, needed};
@@ -32,7 +30,7 @@ use super::shuffle::{Drain, Feed, Shuffle, halves};
 use super::to::Writes;
 use super::verbs::{Going, Step, Steps};
 use super::write::write_plain;
-use super::{Node, NodeKind, Pipeline, Settings, Table};
+use super::{Node, NodeKind, Pipeline, Settings};
 use crate::batch::Pause;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
@@ -377,77 +375,6 @@ impl Pipeline {
         job.map_takes_several = OfLines::new(phase, &bound).is_some();
         job.map = Some(mapper(phase, &bound, self));
         Ok((job, sources))
-    }
-}
-
-impl Table {
-    /// The first `count` records, if they can be told without a job: where every verb makes records of one at a time, the
-    /// beginnings of the files are read, at most 32 MiB of each, and nothing else. `None` where that does not do: behind verbs
-    /// that bring records together, of what is no file, and where too few records come out of that.
-    ///
-    /// # Errors
-    /// As [`Pipeline::run`].
-    pub fn head(&self, count: usize, os: &dyn Os, stop: &Stop) -> Result<Option<Vec<Vec<Owned>>>> {
-        let mut before = Vec::new();
-        for node in &self.nodes {
-            match &node.kind {
-                // Which records are drawn follows from where in the inputs they lie.
-                NodeKind::Step(Step::Sample(_)) | NodeKind::Shuffle(_) => return Ok(None),
-                // No more records are given to a function than must be.
-                NodeKind::Step(Step::Batches(batches)) => before.push(Step::Batches(Batches {
-                    size: batches.size.min(count.max(1)),
-                    ..batches.clone()
-                })),
-                NodeKind::Step(step) => before.push(step.clone()),
-            }
-        }
-        let mut job = Job::new(Vec::new(), Output::Stdout, Format::Kv);
-        self.inputs.ask(&mut job, os)?;
-        let mut sources = run::open(&job, os)?;
-        if sources
-            .iter()
-            .any(|source| source.meta.kind != Kind::Regular)
-        {
-            return Ok(None);
-        }
-        let found = run::look_up_columns(&job, &mut sources, os, stop)?;
-        let mut job = found.unwrap_or(job);
-        let bound = Arc::new(self.inputs.bind(&mut job));
-        let (mut reader, mut steps) = (Reader::new(&bound), Steps::new(&before));
-        let mut rows: Vec<Vec<Owned>> = Vec::new();
-        if count == 0 {
-            return Ok(Some(rows));
-        }
-        let (sunk, blamed) = (Cell::new(0), Cell::new(None));
-        let going = Going {
-            slab: (0, 0),
-            place: 0,
-            sunk: &sunk,
-            is_sample: true,
-            is_full: &|| false,
-            blamed: &blamed,
-        };
-        let mut take = |values: &[Value<'_>]| {
-            if rows.len() < count {
-                rows.push(values.iter().map(|&value| Owned::new(value)).collect());
-            }
-            Ok(rows.len())
-        };
-        let mut seen = 0;
-        let has_all = run::first_records(&job, &sources, os, stop, |record, origin| {
-            reader.read(record, origin, &mut |record| {
-                steps.go(going, record, &mut |values| {
-                    seen = take(values)?;
-                    Ok(())
-                })
-            })?;
-            Ok(seen >= count)
-        })?;
-        if has_all && seen < count {
-            // What functions of batches have gathered, and no more records come.
-            steps.pause(Pause::End, going, &mut |values| take(values).map(drop))?;
-        }
-        Ok(has_all.then_some(rows))
     }
 }
 

@@ -41,6 +41,7 @@ mod letters;
 mod line_rows;
 mod lists;
 mod long_text;
+mod look;
 mod mix;
 mod needed;
 mod observe;

@@ -111,7 +111,7 @@ impl Runner {
     /// # Errors
     /// As [`Runner::run`].
     pub fn head(&self, table: &Table, count: usize) -> Result<Vec<Vec<Owned>>> {
-        if let Some(rows) = table.head(count, &*self.os, &Stop::new())? {
+        if let Some((rows, true)) = table.head(count, &*self.os, &Stop::new())? {
             return Ok(rows);
         }
         let (_, mut file) = self.hold(table)?;
@@ -126,6 +126,16 @@ impl Runner {
             }
         }
         Ok(rows)
+    }
+
+    /// What `table` would be of the first `bytes` bytes of its files together, to look at it without waiting for all of them, and
+    /// whether that is all there is ([`Table::sampled`]). The table itself, where there is no sample of its input.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub fn sampled(&self, table: &Table, bytes: usize) -> Result<(Table, bool)> {
+        let sampled = table.sampled(bytes, &*self.os, &Stop::new())?;
+        Ok(sampled.unwrap_or_else(|| (table.clone(), true)))
     }
 
     fn hold(&self, table: &Table) -> Result<(PipelineReport, RowFile)> {

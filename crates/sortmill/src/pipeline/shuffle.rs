@@ -50,7 +50,7 @@ pub(super) struct Shuffle {
     /// Columns that the key does not tell.
     rest: Vec<usize>,
     /// The columns of the table that goes in.
-    columns: Vec<Column>,
+    pub columns: Vec<Column>,
     /// For each column, which part of the key tells it, if one does.
     told: Vec<Told>,
     /// How groups lie that are so narrow that they need be no pairs.

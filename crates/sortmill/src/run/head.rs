@@ -1,4 +1,4 @@
-//! The first records of some inputs, for who wants to look at a few of them: nothing is planned, sorted or written.
+//! The first records of some inputs, for who wants to look at them: nothing is planned, sorted or written.
 
 use sortmill_io::os::Kind;
 use sortmill_io::{Access, Os};
@@ -14,26 +14,47 @@ use crate::stage::read::{Source, unpacked};
 const DOING: &str = "reading the input";
 /// So much of an input is read at first, and then always more, up to the most.
 const LOOK_BYTES: usize = 64 << 10;
-const LOOK_BYTES_MAX: usize = 32 << 20;
+/// Of a compressed input so much is read, whatever comes out of it.
+const PACKED_BYTES_MAX: usize = 32 << 20;
+/// Of each input of a sample at least so much is looked at.
+const LEAST_BYTES: usize = 4 << 10;
 
-/// Hands the first records of `sources`, the inputs of `job`, to `see` until that answers that it has enough. Answers whether
-/// it has, or has seen all there are: of each input only the beginning is looked at, at most 32 MiB, and of one that is
-/// no file nothing.
+/// How much of some inputs is looked at.
+#[derive(Clone, Copy, Debug)]
+pub enum Look {
+    /// The first records there are: of each input so many bytes at most, and of the next one nothing unless that was all.
+    First(usize),
+    /// So many bytes of all inputs together, of each its beginning.
+    Sample(usize),
+}
+
+/// Hands the first records of `sources`, the inputs of `job`, to `see` with where they lie, until that answers that it has enough.
+/// Answers whether it has, or has seen all there are. Of an input that is no file nothing is looked at.
 ///
 /// # Errors
-/// The job's, when it is ending. Inputs that cannot be read, with the place of a record that is none; that of `see`.
+/// The job's, when it is ending. Inputs that cannot be read, with the place of a record that is none; that of `see`, which is
+/// told the record's place unless it knows one.
 pub fn first_records(
     job: &Job,
     sources: &[Source],
-    os: &dyn Os,
-    stop: &Stop,
-    mut see: impl FnMut(&[u8], Origin) -> Result<bool>,
+    how: Look,
+    (os, stop): (&dyn Os, &Stop),
+    mut see: impl FnMut(&[u8], Origin, u64) -> Result<bool>,
 ) -> Result<bool> {
     let order = job.input_order()?;
+    let (mut has_all, mut left) = (true, 0);
+    if let Look::Sample(bytes) = how {
+        left = bytes;
+    }
     for (input, source) in sources.iter().enumerate() {
         if source.meta.kind != Kind::Regular {
             return Ok(false);
         }
+        let look_bytes_max = match how {
+            Look::First(bytes) => bytes,
+            // What a short one leaves is for those behind it.
+            Look::Sample(_) => (left / (sources.len() - input)).max(LEAST_BYTES),
+        };
         let mut walk = Walk {
             order: &order,
             source,
@@ -41,30 +62,33 @@ pub fn first_records(
             header_left: job.header_lines,
             at: 0,
         };
-        let mut look_bytes = LOOK_BYTES;
-        loop {
+        let mut look_bytes = LOOK_BYTES.min(look_bytes_max);
+        let is_seen = loop {
             stop.check()?;
             let read = beginning(os, source, look_bytes, stop);
             let (bytes, is_all) = read.map_err(|error| {
                 Error::io(DOING, &source.file.path, &error).kind(ErrorKind::Input)
             })?;
-            if !is_all && bytes.len() < look_bytes {
-                // It is damaged, or little of much: the job itself knows what to do.
+            // It is damaged, or little of much: the job itself knows what to do.
+            let is_short = !is_all && bytes.len() < look_bytes;
+            if is_short && matches!(how, Look::First(_)) {
                 return Ok(false);
             }
             if walk.go(bytes, is_all, stop, &mut see)? {
                 return Ok(true);
             }
-            if is_all {
-                break;
+            if is_all || is_short || look_bytes == look_bytes_max {
+                break is_all;
             }
-            if look_bytes == LOOK_BYTES_MAX {
-                return Ok(false);
-            }
-            look_bytes = (look_bytes * 8).min(LOOK_BYTES_MAX);
+            look_bytes = (look_bytes * 8).min(look_bytes_max);
+        };
+        left = left.saturating_sub(walk.at);
+        has_all &= is_seen;
+        if !is_seen && matches!(how, Look::First(_)) {
+            return Ok(false);
         }
     }
-    Ok(true)
+    Ok(has_all)
 }
 
 /// The first bytes of a file, or of what a compressed one was: at most `bytes`, and whether that is all of them.
@@ -77,7 +101,7 @@ fn beginning(
     let file = os.open(&source.file.path, Access::Cached)?;
     let wanted = match source.codec {
         None => bytes,
-        Some(_) => LOOK_BYTES_MAX,
+        Some(_) => PACKED_BYTES_MAX,
     };
     let mut raw = vec![0; wanted.min(source.meta.bytes as usize + 1)];
     let mut filled = 0;
@@ -116,7 +140,7 @@ impl Walk<'_> {
         mut bytes: Vec<u8>,
         is_all: bool,
         stop: &Stop,
-        see: &mut impl FnMut(&[u8], Origin) -> Result<bool>,
+        see: &mut impl FnMut(&[u8], Origin, u64) -> Result<bool>,
     ) -> Result<bool> {
         let delimiter = self.order.delimiter();
         let has_delimiter = self.order.format().has_delimiter();
@@ -143,7 +167,7 @@ impl Walk<'_> {
                     self.wrong(wrong.at, &wrong.cause)
                 })?;
                 stop.check()?;
-                let seen = see(record, self.origin);
+                let seen = see(record, self.origin, self.at as u64);
                 if seen.map_err(|mut error| {
                     if error.path.is_some() {
                         return error;

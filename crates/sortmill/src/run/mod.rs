@@ -46,7 +46,7 @@ mod until;
 mod way;
 
 pub use columns::{look_up_columns, look_up_names};
-pub use head::first_records;
+pub use head::{Look, first_records};
 pub use node::node;
 pub use small::{Small, sort_small};
 

@@ -237,7 +237,8 @@ fn samples_and_orders_behind_batches() {
 
     let host = Host::new(RingKind::Posix, false).unwrap();
     for (count, wanted) in [(0, 0), (4, 4), (1000, 1000), (70_000, 60_000)] {
-        let rows = thrice.head(count, &host, &Stop::new()).unwrap().unwrap();
+        let (rows, are_first) = thrice.head(count, &host, &Stop::new()).unwrap().unwrap();
+        assert!(are_first);
         assert_eq!(rows.len(), wanted);
         let lines = rows.iter().map(|row| match &row[..] {
             [Owned::Bytes(line)] => std::str::from_utf8(line).unwrap(),

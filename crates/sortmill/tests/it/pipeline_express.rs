@@ -349,7 +349,8 @@ fn a_quotient_is_a_float_of_any_whole_numbers() {
         .unwrap()
         .head(2, &host(), &Stop::new())
         .unwrap()
-        .unwrap();
+        .unwrap()
+        .0;
     let numbers: Vec<f64> = rows
         .iter()
         .flatten()
@@ -391,6 +392,16 @@ fn records_come_to_the_program() {
     assert_eq!(plain(&runner.collect(&counts).unwrap()), wanted);
     assert_eq!(plain(&runner.head(&counts, 5).unwrap()), wanted[..5]);
     assert_eq!(plain(&runner.head(&counts, 5000).unwrap()), wanted);
+    // A sample of all is the table; of a part, it has as many records as lie there.
+    let (all, is_all) = runner.sampled(&counts, 1 << 20).unwrap();
+    assert!(is_all);
+    assert_eq!(plain(&runner.collect(&all).unwrap()), wanted);
+    let (part, is_all) = runner.sampled(&counts, 4096).unwrap();
+    assert!(!is_all);
+    let part = plain(&runner.collect(&part).unwrap());
+    let text = std::fs::read(&path).unwrap();
+    let lines = text[..4096].iter().filter(|&&byte| byte == b'\n').count() as u64;
+    assert_eq!(part.iter().map(|[_, count]| count).sum::<u64>(), lines);
     // Of what needs no job, the beginning of the file.
     let first = runner.head(&table, 3).unwrap();
     let first: Vec<u64> = first

@@ -669,7 +669,8 @@ fn the_first_records_without_a_job() {
     let rare = table.filter(["n"], |[n]| Ok(n.i64()? % 7_000 == 0));
     let rare = rare.unwrap();
     let head = |table: &Table, count: usize| {
-        let rows = table.head(count, &host(), &Stop::new()).unwrap()?;
+        let (rows, are_first) = table.head(count, &host(), &Stop::new()).unwrap()?;
+        assert!(are_first);
         let number = |row: &Vec<Owned>| match (row[0].value(), row[1].value()) {
             (Value::I64(number), Value::U64(line)) => (number, line),
             other => panic!("{other:?}"),
