@@ -378,10 +378,9 @@ impl Records {
             let lengths = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes);
             return self.push(&[&lengths.concat(), key, value].concat());
         }
-        self.bytes
-            .extend_from_slice(&(key.len() as u32).to_le_bytes());
-        self.bytes
-            .extend_from_slice(&(value.len() as u32).to_le_bytes());
+        let lengths = (value.len() as u64) << u32::BITS | key.len() as u64;
+        self.bytes.reserve(bytes);
+        self.bytes.extend_from_slice(&lengths.to_le_bytes());
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.offsets.push(self.bytes.len() as u32);

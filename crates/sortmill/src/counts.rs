@@ -15,7 +15,7 @@ use sortmill_io::{ALIGN_BYTES, Pool};
 use crate::batch::Records;
 use crate::chunks::Extent;
 use crate::job::{Job, MapFn};
-use crate::kept::{Found, Kept, Worth};
+use crate::kept::{Found, Kept, Start, Worth};
 use crate::plan::{Inputs, Plan};
 use crate::short::{SHORT_BYTES, short_hash, text_hash, unshort};
 use crate::waiting::Waiting;
@@ -35,6 +35,8 @@ const _: () = assert!(Waiting::bytes_of(LINE_BYTES_MAX) <= WAITING_BYTES_MIN);
 /// use is not to be touched for a handful of lines, which takes longer than to count them.
 const FIRST_BYTES: usize = 4 << 20;
 const GROWS_TIMES: usize = 16;
+/// So many lines are looked for together: what their slots and entries lie in is asked for before.
+const TOGETHER: usize = 16;
 /// Longer lines pass by.
 const LINE_BYTES_MAX: usize = 1024;
 
@@ -78,6 +80,16 @@ fn counting(delimiter: u8) -> MapFn {
             None => counts.hand_on(made),
         })
     })
+}
+
+/// A line that is looked for together with others.
+#[derive(Clone, Copy, Default)]
+struct Looked {
+    hash: u64,
+    /// A short one whole.
+    words: [u64; 2],
+    length: usize,
+    start: Start,
 }
 
 /// Takes what was counted.
@@ -273,33 +285,54 @@ impl Counts {
         {
             kept.fetch();
         }
-        while let Some((line, words)) = waiting.pop() {
-            let is_short = line.len() <= SHORT_BYTES;
-            let hash = match is_short {
-                true => short_hash(words, line.len()),
-                false => text_hash(line),
-            };
-            let found = match &mut kept {
-                Some(kept) if is_short => kept.find_short(hash, words, line.len(), 1),
-                Some(kept) => kept.find(hash, line, 1),
-                None => Found::NoRoom,
-            };
-            match (&found, &mut kept) {
-                (Found::There(at), Some(kept)) => kept.add_number(*at, 1),
-                (Found::Begun, _) => self.kept_count += 1,
-                _ => made.put(line, 1),
+        let mut lines = [Looked::default(); TOGETHER];
+        loop {
+            let mut count = 0;
+            for (one, (line, words)) in lines.iter_mut().zip(waiting.iter()) {
+                one.words = words;
+                one.length = line.len();
+                one.hash = match line.len() <= SHORT_BYTES {
+                    true => short_hash(words, line.len()),
+                    false => text_hash(line),
+                };
+                if let Some(kept) = &kept {
+                    kept.ask_slot(one.hash);
+                }
+                count += 1;
             }
-            let has_no_room = matches!(found, Found::NoRoom);
-            let is_too_small = has_no_room && self.room < self.bytes;
-            if self.worth.note(hash, &found, self.kept_count) || is_too_small {
-                self.handed_on = Some((0, 0));
-                return false;
+            if count == 0 {
+                return true;
             }
-            if has_no_room && made.is_full() {
-                return false;
+            if let Some(kept) = &kept {
+                for one in &mut lines[..count] {
+                    one.start = kept.ask_entry(one.hash);
+                }
+            }
+            for one in &lines[..count] {
+                let found = match &mut kept {
+                    Some(kept) if one.length <= SHORT_BYTES => {
+                        kept.find_short_from(one.start, one.hash, one.words, one.length, 1)
+                    }
+                    Some(kept) => kept.find_from(one.start, one.hash, waiting.first(), 1),
+                    None => Found::NoRoom,
+                };
+                match (&found, &mut kept) {
+                    (Found::There(at), Some(kept)) => kept.add_number(*at, 1),
+                    (Found::Begun, _) => self.kept_count += 1,
+                    _ => made.put(waiting.first(), 1),
+                }
+                waiting.pass(one.length);
+                let has_no_room = matches!(found, Found::NoRoom);
+                let is_too_small = has_no_room && self.room < self.bytes;
+                if self.worth.note(one.hash, &found, self.kept_count) || is_too_small {
+                    self.handed_on = Some((0, 0));
+                    return false;
+                }
+                if has_no_room && made.is_full() {
+                    return false;
+                }
             }
         }
-        true
     }
 
     /// Hands on entries until `made` is full or nothing is kept any more.
@@ -341,10 +374,8 @@ impl Counts {
             self.kept.clear();
             let before = std::mem::take(&mut self.waiting);
             self.begin();
-            for mut waiting in before {
-                while let Some((line, _)) = waiting.pop() {
-                    self.wait(text_hash(line), line, made);
-                }
+            for (line, _) in before.iter().flat_map(Waiting::iter) {
+                self.wait(text_hash(line), line, made);
             }
         } else {
             self.kept.iter_mut().for_each(Kept::clear);

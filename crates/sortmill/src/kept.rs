@@ -7,7 +7,7 @@
 use sortmill_io::{ALIGN_BYTES, Buffer, Pool};
 
 use crate::short::{SHORT_BYTES, short, short_within, unshort};
-use crate::stage::kernel::prefetch;
+use crate::stage::kernel::{prefetch, prefetch_line};
 
 /// In front of a key: its length, and above that its number.
 const HEAD_BYTES: usize = 8;
@@ -34,6 +34,14 @@ pub struct Kept {
     /// Bytes of entries, and how many those are.
     used: usize,
     count: usize,
+}
+
+/// The slot at which to begin to look for a key, of so many. In front of it none tells of the key, and with time no other
+/// comes to: nothing is taken away but all of it at once.
+#[derive(Clone, Copy, Default)]
+pub struct Start {
+    slot: usize,
+    slot_count: usize,
 }
 
 /// What became of a key that was looked for.
@@ -169,14 +177,43 @@ impl Kept {
         }
     }
 
+    /// Asks for the slot that a hash chooses.
+    #[inline(always)]
+    pub fn ask_slot(&self, hash: u64) {
+        prefetch_line(&self.slots, self.slot(hash) * SLOT_BYTES);
+    }
+
+    /// Asks for the entry of which a slot tells this hash, if one does. Answers where to look for the key.
+    #[inline(always)]
+    pub fn ask_entry(&self, hash: u64) -> Start {
+        let mut slot = self.slot(hash);
+        while let Some(told) = self.told(slot, hash) {
+            if let Some(at) = told {
+                prefetch_line(&self.entries, at);
+                break;
+            }
+            slot = self.next(slot);
+        }
+        Start {
+            slot,
+            slot_count: self.slot_count,
+        }
+    }
+
     /// Looks for a key of at most [`KEY_BYTES_MAX`] bytes; one that is not there is kept with `number`, if there is room.
     #[inline]
     pub fn find(&mut self, hash: u64, key: &[u8], number: u64) -> Found {
+        self.find_from(self.start(hash), hash, key, number)
+    }
+
+    /// The same from where [`ask_entry`](Kept::ask_entry) has answered to look.
+    #[inline]
+    pub fn find_from(&mut self, start: Start, hash: u64, key: &[u8], number: u64) -> Found {
         // Many are short, and a call for each takes longer than to look.
         if key.len() <= SHORT_BYTES {
-            return self.find_short(hash, short(key), key.len(), number);
+            return self.find_short_from(start, hash, short(key), key.len(), number);
         }
-        let found = self.look(hash, key.len(), |entries, at| {
+        let found = self.look(start, hash, key.len(), |entries, at| {
             entries[at..][..key.len()] == *key
         });
         found.map_or_else(|slot| self.keep(slot, hash, key, number), Found::There)
@@ -185,7 +222,20 @@ impl Kept {
     /// The same of a [short](crate::short::short) key of `length` bytes.
     #[inline(always)]
     pub fn find_short(&mut self, hash: u64, words: [u64; 2], length: usize, number: u64) -> Found {
-        let found = self.look(hash, length, |entries, at| {
+        self.find_short_from(self.start(hash), hash, words, length, number)
+    }
+
+    /// The same from where [`ask_entry`](Kept::ask_entry) has answered to look.
+    #[inline(always)]
+    pub fn find_short_from(
+        &mut self,
+        start: Start,
+        hash: u64,
+        words: [u64; 2],
+        length: usize,
+        number: u64,
+    ) -> Found {
+        let found = self.look(start, hash, length, |entries, at| {
             let found = match at + SHORT_BYTES <= entries.len() {
                 true => short_within(entries, at, length),
                 false => short(&entries[at..][..length]),
@@ -201,16 +251,30 @@ impl Kept {
         )
     }
 
+    /// Where a key of this hash is looked for.
+    #[inline(always)]
+    fn start(&self, hash: u64) -> Start {
+        Start {
+            slot: self.slot(hash),
+            slot_count: self.slot_count,
+        }
+    }
+
     /// Where the entry begins of a key of `length` bytes of which `is_same` says that it lies at a place among all entries, or the
     /// slot where it belongs.
     #[inline(always)]
     fn look(
         &self,
+        start: Start,
         hash: u64,
         length: usize,
         is_same: impl Fn(&[u8], usize) -> bool,
     ) -> std::result::Result<usize, usize> {
-        let mut slot = self.slot(hash);
+        // With more slots keys have others.
+        let mut slot = match start.slot_count == self.slot_count {
+            true => start.slot,
+            false => self.slot(hash),
+        };
         while let Some(told) = self.told(slot, hash) {
             if let Some(at) = told
                 && word(&self.entries, at) as usize & KEY_BYTES_MAX == length
@@ -230,12 +294,13 @@ impl Kept {
         if end > self.entries.len() || at / UNIT_BYTES >= u32::MAX as usize {
             return Found::NoRoom;
         }
-        if 4 * (self.count + 1) > 3 * self.slot_count {
-            if self.slot_count == self.slots.len() / SLOT_BYTES {
-                return Found::NoRoom;
-            }
+        let slots_max = self.slots.len() / SLOT_BYTES;
+        if 2 * (self.count + 1) > self.slot_count && self.slot_count < slots_max {
             self.grow();
             slot = self.empty(hash);
+        }
+        if 4 * (self.count + 1) > 3 * self.slot_count {
+            return Found::NoRoom;
         }
         let head = number << LENGTH_BITS | key.len() as u64;
         self.entries[at..at + HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
@@ -436,6 +501,36 @@ mod tests {
     fn what_comes_no_more_makes_room() {
         let count = found((0..3_000_000).map(|at| at / 100), 64 << 10);
         assert!(count > 1_500_000, "{count}");
+    }
+
+    /// Where to look may have been answered before others came, and before there were more slots.
+    #[test]
+    fn many_are_looked_for_together() {
+        for bytes in [16 << 10, 8 << 20] {
+            let mut kept = Kept::new(bytes, 8).unwrap();
+            let mut seen = std::collections::BTreeSet::new();
+            let keys: Vec<String> = (0..60_000_u64)
+                .map(|at| format!("{}{}", at * at % 9_001, "long".repeat(at as usize % 5)))
+                .collect();
+            for (number, together) in keys.chunks(700).enumerate() {
+                let hashes: Vec<u64> = together.iter().map(|key| xxh3_64(key.as_bytes())).collect();
+                hashes.iter().for_each(|&hash| kept.ask_slot(hash));
+                let starts: Vec<Start> = hashes.iter().map(|&hash| kept.ask_entry(hash)).collect();
+                for ((key, &hash), &start) in together.iter().zip(&hashes).zip(&starts) {
+                    match kept.find_from(start, hash, key.as_bytes(), number as u64) {
+                        Found::There(at) => {
+                            assert!(seen.contains(key));
+                            assert_eq!(kept.entry(at).unwrap().1, key.as_bytes());
+                        }
+                        Found::Begun => assert!(seen.insert(key)),
+                        Found::NoRoom => assert!(!seen.contains(key)),
+                    }
+                }
+            }
+            assert_eq!(kept.len(), seen.len());
+            let all: std::collections::BTreeSet<&String> = keys.iter().collect();
+            assert_eq!(seen.len() == all.len(), bytes > 1 << 20);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::batch::Batch;
 use crate::order::Order;
+use crate::stage::kernel::prefetch_line;
 use crate::table::Boundary;
 
 /// The least and the greatest key, as far as the first [`HEAD_BYTES`] of each tell.
@@ -12,6 +13,8 @@ pub struct KeySpan {
     most: Vec<u8>,
 }
 
+/// So many records ahead memory is asked for: they lie anywhere in their batch.
+const AHEAD: usize = 12;
 /// Keys that are alike so far are one to a span.
 const HEAD_BYTES: usize = 128;
 
@@ -22,7 +25,10 @@ impl KeySpan {
         let record = |row: u32| batch.record(row as usize);
         let with_word = |row: u32| (order.word(record(row), 0), record(row));
         let (mut least, mut most) = (with_word(rows[0]), with_word(rows[0]));
-        for &row in &rows[1..] {
+        for (at, &row) in rows.iter().enumerate().skip(1) {
+            if let Some(&later) = rows.get(at + AHEAD) {
+                prefetch_line(batch.bytes, batch.offsets.range(later as usize).start);
+            }
             let one = with_word(row);
             let compare = |other: &(u64, &[u8])| {
                 one.0

@@ -94,18 +94,39 @@ impl Waiting {
             .map_or(0, |row| row - HEAD_BYTES)
     }
 
-    /// Takes the first key; of a short one the [words](crate::short::short), too.
+    /// The keys in their order, which stay; of short ones the [words](crate::short::short), too.
     #[inline(always)]
-    pub fn pop(&mut self) -> Option<(&[u8], [u64; 2])> {
-        let (head, rest) = self.rows[self.from..self.end].split_first_chunk()?;
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], [u64; 2])> {
+        let mut from = self.from;
+        std::iter::from_fn(move || {
+            let (key, words) = self.at(from)?;
+            from += HEAD_BYTES + key.len();
+            Some((key, words))
+        })
+    }
+
+    /// The key that begins at `from`, if one does.
+    #[inline(always)]
+    fn at(&self, from: usize) -> Option<(&[u8], [u64; 2])> {
+        let (head, rest) = self.rows[from..self.end].split_first_chunk()?;
         let key = &rest[..usize::from(u16::from_le_bytes(*head))];
         // There was room for the longest short one.
-        let words = short_within(&self.rows, self.from + HEAD_BYTES, key.len());
-        self.from += HEAD_BYTES + key.len();
+        Some((key, short_within(&self.rows, from + HEAD_BYTES, key.len())))
+    }
+
+    /// The first key; nothing if none waits.
+    #[must_use]
+    pub fn first(&self) -> &[u8] {
+        self.at(self.from).map_or(&[], |(key, _)| key)
+    }
+
+    /// Takes the first key, which has so many bytes.
+    #[inline(always)]
+    pub fn pass(&mut self, key_bytes: usize) {
+        self.from += HEAD_BYTES + key_bytes;
         if self.from == self.end {
             (self.from, self.end) = (0, 0);
         }
-        Some((key, words))
     }
 }
 
@@ -118,18 +139,25 @@ mod tests {
     use super::*;
     use crate::short::short;
 
+    /// Takes the first key, which must be `wanted`.
+    fn take(waiting: &mut Waiting, wanted: Option<Vec<u8>>) {
+        let found = waiting.iter().next().expect("one waits");
+        assert!(found.0.len() > SHORT_BYTES || found.1 == short(found.0));
+        assert_eq!(Some(found.0), wanted.as_deref());
+        assert_eq!(Some(waiting.first()), wanted.as_deref());
+        waiting.pass(waiting.first().len());
+    }
+
     #[test]
     fn keys_wait_in_their_order() {
         let mut waiting = Waiting::new(Pool::new(1, 4096).unwrap().take().unwrap());
-        assert!(waiting.pop().is_none() && waiting.mean_bytes() == 0);
+        assert!(waiting.iter().next().is_none() && waiting.mean_bytes() == 0);
         assert!(waiting.has_room(4094) && !waiting.has_room(4095));
         let mut wanted = VecDeque::new();
         for at in 0..2000_usize {
             let key = vec![at as u8; at % 40];
             while !waiting.has_room(key.len()) {
-                let (found, words) = waiting.pop().unwrap();
-                assert!(found.len() > SHORT_BYTES || words == short(found));
-                assert_eq!(Some(found), wanted.pop_front().as_deref());
+                take(&mut waiting, wanted.pop_front());
             }
             match key.len() {
                 0..=SHORT_BYTES => waiting.push_short(short(&key), key.len()),
@@ -138,9 +166,10 @@ mod tests {
             wanted.push_back(key);
             let bytes: usize = wanted.iter().map(Vec::len).sum();
             assert_eq!(waiting.mean_bytes(), bytes / wanted.len());
+            assert!(waiting.iter().map(|(key, _)| key).eq(wanted.iter()));
         }
-        while let Some((key, _)) = waiting.pop() {
-            assert_eq!(wanted.pop_front().as_deref(), Some(key));
+        while !waiting.is_empty() {
+            take(&mut waiting, wanted.pop_front());
         }
         assert!(wanted.is_empty() && waiting.has_room(4094));
     }

@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use sortmill_io::sync::Arc;
 
 use super::column::{Column, Type, Value, corrupt, take};
+use super::count_bytes::{COUNT_BYTES_MAX, count_bytes, take_count};
 use super::exact::{ExactSum, mean_of_whole};
 use super::quantile::Quantile;
 use super::reckon::shown;
@@ -320,7 +321,9 @@ impl Computed {
     /// Appends what [`Computed::merge`] reads.
     pub fn write(&self, state: &State, to: &mut Vec<u8>) {
         match state {
-            State::Count(count) => to.extend(count.to_le_bytes()),
+            State::Count(count) => {
+                to.extend_from_slice(count_bytes(*count, &mut [0; COUNT_BYTES_MAX]))
+            }
             State::Whole(sum, count) => {
                 to.extend(sum.to_le_bytes());
                 to.extend(count.to_le_bytes());
@@ -347,7 +350,7 @@ impl Computed {
             Some(u64::from_le_bytes(bytes))
         };
         match state {
-            State::Count(count) => *count = count.checked_add(number(from)?)?,
+            State::Count(count) => *count = count.checked_add(take_count(from)?)?,
             State::Whole(sum, count) => {
                 let bytes = take(from, 16)?.try_into().expect("sixteen bytes");
                 *sum = sum.checked_add(i128::from_le_bytes(bytes))?;
@@ -652,6 +655,9 @@ impl Computed {
             (Kind::Sum | Kind::Mean, Type::F64) => {
                 beside.floats[words[0] as usize].write(to);
                 to.extend_from_slice(&words[1].to_le_bytes());
+            }
+            (Kind::Count | Kind::CountValues, _) => {
+                to.extend_from_slice(count_bytes(words[0], &mut [0; COUNT_BYTES_MAX]));
             }
             _ => words
                 .iter()

@@ -338,6 +338,7 @@ mod tests {
     use super::*;
     use crate::pipeline::column::{Column, Type};
     use crate::pipeline::count;
+    use crate::pipeline::count_bytes::take_count;
 
     /// Puts keys into a table of `bytes_max` bytes. What comes out must count them all; answers how many pairs that are.
     fn check(keys: impl Iterator<Item = u64>, bytes_max: u64) -> usize {
@@ -353,7 +354,7 @@ mod tests {
                 group_hash(&key[HASH_BYTES..]).to_be_bytes()
             );
             let sum = found.entry(key[HASH_BYTES..].to_vec()).or_insert(0);
-            *sum += u64::from_le_bytes(value.try_into().unwrap());
+            *sum += take_count(&mut &value[..]).unwrap();
         };
         for key in keys {
             *wanted.entry(key.to_be_bytes().to_vec()).or_insert(0) += 1;

@@ -160,6 +160,7 @@ mod tests {
 
     use super::*;
     use crate::pipeline::column::Type;
+    use crate::pipeline::count_bytes::take_count;
     use crate::pipeline::shuffle::Shuffle;
     use crate::pipeline::{count, fields, words};
 
@@ -218,7 +219,7 @@ mod tests {
         assert!(before.is_empty());
         let mut found = BTreeMap::new();
         let mut pairs = |key: &[u8], value: &[u8]| {
-            let count = u64::from_le_bytes(value.try_into().unwrap());
+            let count = take_count(&mut &value[..]).unwrap();
             *found.entry(key[8..].to_vec()).or_insert(0) += count;
         };
         let told = |(at, error): (usize, Error)| (at, error.cause.clone());

@@ -25,6 +25,7 @@ mod column;
 mod combine;
 mod command;
 mod compute;
+mod count_bytes;
 mod draw;
 mod exact;
 mod explain;

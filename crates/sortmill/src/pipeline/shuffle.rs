@@ -27,6 +27,7 @@ use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::aggregate::{Computed, State, in_group};
 use super::column::{Column, Value, corrupt, row};
 use super::combine::{HASH_BYTES, PairSink, Table, hashed};
+use super::count_bytes::take_count;
 use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
@@ -613,8 +614,9 @@ impl Hand {
         }
         match &shuffle.how {
             How::Group(_) if self.is_in_front => {
-                let count = value.try_into().map_err(|_| corrupt())?;
-                let count = u64::from_le_bytes(count);
+                let mut rest = value;
+                let count = take_count(&mut rest).filter(|_| rest.is_empty());
+                let count = count.ok_or_else(corrupt)?;
                 let expect = |state: &mut State| state.expect(count);
                 self.states
                     .iter_mut()

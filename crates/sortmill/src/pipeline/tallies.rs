@@ -12,6 +12,7 @@ use sortmill_io::sync::atomic::{AtomicBool, Ordering};
 use super::aggregate::Computed;
 use super::column::Value;
 use super::combine::{PairSink, Short, Table, hashed};
+use super::count_bytes::{COUNT_BYTES_MAX, count_bytes};
 use super::mix::group_hash;
 use crate::counts::{Counts, Out};
 use crate::short::{SHORT_BYTES, short_within};
@@ -56,8 +57,11 @@ struct Pairs<'p> {
 
 impl Out for Pairs<'_> {
     fn put(&mut self, key: &[u8], count: u64) {
-        let count = count.to_le_bytes();
-        let value: &[u8] = if self.how.is_counted { &count } else { &[] };
+        let mut bytes = [0; COUNT_BYTES_MAX];
+        let value: &[u8] = match self.how.is_counted {
+            true => count_bytes(count, &mut bytes),
+            false => &[],
+        };
         if self.how.is_hashed {
             hashed(group_hash(key), key, self.key);
             (self.pairs)(self.key, value);
@@ -225,6 +229,7 @@ mod tests {
     use super::*;
     use crate::pipeline::column::{Column, Type};
     use crate::pipeline::count;
+    use crate::pipeline::count_bytes::take_count;
 
     /// Counts keys in `bytes` bytes, handing on at most a hundred at a time, and little more than that for any one key. What comes out
     /// must count them all; answers how many pairs that are.
@@ -240,7 +245,7 @@ mod tests {
             is_full.store(made.get() >= room_from.get() + 100, Ordering::Relaxed);
             let (hash, key) = key.split_at(if is_hashed { 8 } else { 0 });
             assert!(!is_hashed || hash == group_hash(key).to_be_bytes());
-            let count = u64::from_le_bytes(value.try_into().unwrap());
+            let count = take_count(&mut &value[..]).unwrap();
             *found.entry(key.to_vec()).or_insert(0) += count;
         };
         for key in keys {

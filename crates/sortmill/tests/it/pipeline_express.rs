@@ -470,7 +470,7 @@ fn a_line_of_a_million_words() {
 #[test]
 fn a_line_of_many_different_words() {
     let scratch = Scratch::new("a_line_of_many_different_words");
-    let word_count = 400_000;
+    let word_count = 700_000;
     let line: String = (0..word_count).map(|at| format!("{at:x} ")).collect();
     std::fs::write(scratch.path("in"), format!("{line}\n0 0\n")).unwrap();
     let path = scratch.path("in").to_string_lossy().into_owned();
