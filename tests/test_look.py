@@ -91,6 +91,17 @@ def test_a_sample_has_the_beginnings(tmp_path: Path, lengths: list[int]) -> None
     assert {str(record["word"]): record["n"] for record in groups.head(5000, sample=None, memory="128 MiB")} == whole_model
 
 
+def test_of_very_many_files_the_first_ones_are_looked_at(tmp_path: Path) -> None:
+    for number in range(100):
+        written(tmp_path / f"{number:03}.txt", [f"{number:03}"] * 1024)
+    table = sm.Pipeline().read_text(tmp_path / "*.txt")
+    with pytest.warns(sm.SampleWarning):
+        found = table.group_by("line", order="sorted").agg(n=sm.count()).head(100, sample="16 KiB")
+    assert found == [{"line": f"{number:03}", "n": 1024} for number in range(4)]
+    with pytest.warns(sm.SampleWarning):
+        assert len(table.distinct().head(100, sample=0)) == 1
+
+
 def test_show_says_that_it_is_of_a_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = firsts(sm.Pipeline().read_text(written(tmp_path / "in.txt", words_of(SEED, 5000)))).sort("number", descending=True)
     table.show(1, sample="8 KiB")

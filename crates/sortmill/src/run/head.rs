@@ -24,7 +24,7 @@ const LEAST_BYTES: usize = 4 << 10;
 pub enum Look {
     /// The first records there are: of each input so many bytes at most, and of the next one nothing unless that was all.
     First(usize),
-    /// So many bytes of all inputs together, of each its beginning.
+    /// So many bytes of all inputs together, of each its beginning; of so many inputs that little is left for each, the first ones.
     Sample(usize),
 }
 
@@ -44,7 +44,7 @@ pub fn first_records(
     let order = job.input_order()?;
     let (mut has_all, mut left) = (true, 0);
     if let Look::Sample(bytes) = how {
-        left = bytes;
+        left = bytes.max(LEAST_BYTES);
     }
     for (input, source) in sources.iter().enumerate() {
         if source.meta.kind != Kind::Regular {
@@ -52,6 +52,7 @@ pub fn first_records(
         }
         let look_bytes_max = match how {
             Look::First(bytes) => bytes,
+            Look::Sample(_) if left == 0 => return Ok(false),
             // What a short one leaves is for those behind it.
             Look::Sample(_) => (left / (sources.len() - input)).max(LEAST_BYTES),
         };
