@@ -271,8 +271,16 @@ impl Segment {
     }
 }
 
-/// Seven bits a byte, lowest first, the top bit set on all but the last.
-fn put_varint(mut value: u64, out: &mut [u8]) -> usize {
+/// No number takes more bytes.
+pub const VARINT_BYTES_MAX: usize = 10;
+
+/// Puts a number in front: seven bits a byte, lowest first, the top bit set on all but the last (LEB128). Answers how many bytes it
+/// takes.
+///
+/// # Panics
+/// If there is no room for it; for any there is in [`VARINT_BYTES_MAX`] bytes.
+#[inline]
+pub fn put_varint(mut value: u64, out: &mut [u8]) -> usize {
     let mut at = 0;
     while value >= 0x80 {
         out[at] = value as u8 | 0x80;
@@ -283,9 +291,12 @@ fn put_varint(mut value: u64, out: &mut [u8]) -> usize {
     at + 1
 }
 
-fn get_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+/// The number that `bytes` begin with, and how many it takes. `None` if it is cut off, or more than there can be.
+#[inline]
+#[must_use]
+pub fn get_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
-    for (at, &byte) in bytes.iter().take(10).enumerate() {
+    for (at, &byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
         let part = u64::from(byte & 0x7f);
         value |= part.checked_shl(7 * at as u32)?;
         if at == 9 && byte > 1 {

@@ -1,40 +1,24 @@
-//! Counts as they lie in pairs: seven bits a byte, the least ones first, all but the last with the highest bit set (LEB128). Most
-//! are small, and what is brought together often has little more than a key.
+//! Counts as they lie in pairs: in as few bytes as they take. Most are small, and what is brought together often has little more than
+//! a key.
 
-use super::column::take;
+use sortmill_io::frame::{VARINT_BYTES_MAX, get_varint, put_varint};
 
 /// No count takes more bytes.
-pub const COUNT_BYTES_MAX: usize = 10;
+pub const COUNT_BYTES_MAX: usize = VARINT_BYTES_MAX;
 
 /// Those of `count`, in `bytes`.
 #[inline]
-pub fn count_bytes(mut count: u64, bytes: &mut [u8; COUNT_BYTES_MAX]) -> &[u8] {
-    let mut end = 0;
-    while count >= 0x80 {
-        bytes[end] = count as u8 | 0x80;
-        count >>= 7;
-        end += 1;
-    }
-    bytes[end] = count as u8;
-    &bytes[..=end]
+pub fn count_bytes(count: u64, bytes: &mut [u8; COUNT_BYTES_MAX]) -> &[u8] {
+    let end = put_varint(count, bytes);
+    &bytes[..end]
 }
 
 /// The count that `from` begins with; what is behind it stays. `None` if it is cut off, or more than there can be.
 #[inline]
 pub fn take_count(from: &mut &[u8]) -> Option<u64> {
-    let mut count = 0_u64;
-    for shift in (0..u64::BITS).step_by(7) {
-        let byte = take(from, 1)?[0];
-        let bits = u64::from(byte & 0x7f);
-        if bits << shift >> shift != bits {
-            return None;
-        }
-        count |= bits << shift;
-        if byte < 0x80 {
-            return Some(count);
-        }
-    }
-    None
+    let (count, bytes) = get_varint(from)?;
+    *from = &from[bytes..];
+    Some(count)
 }
 
 #[cfg(test)]
