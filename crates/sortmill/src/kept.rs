@@ -221,12 +221,6 @@ impl Kept {
 
     /// The same of a [short](crate::short::short) key of `length` bytes.
     #[inline(always)]
-    pub fn find_short(&mut self, hash: u64, words: [u64; 2], length: usize, number: u64) -> Found {
-        self.find_short_from(self.start(hash), hash, words, length, number)
-    }
-
-    /// The same from where [`ask_entry`](Kept::ask_entry) has answered to look.
-    #[inline(always)]
     pub fn find_short_from(
         &mut self,
         start: Start,
