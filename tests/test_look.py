@@ -158,3 +158,5 @@ def test_of_what_is_no_file_there_is_no_sample(tmp_path: Path) -> None:
     for wrong in [-1, "much", 1.5]:
         with pytest.raises(sm.UsageError, match="sample is"):
             sm.Pipeline().read_text(path).head(sample=wrong)  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="at most 1 GiB"):
+        sm.Pipeline().read_text(path).distinct().head(sample=(1 << 30) + 1)

@@ -562,8 +562,8 @@ class Table:
 
         Where every verb makes records of one at a time, the beginnings of the files are read (at most 32 MiB of each) and
         nothing else, and functions of yours are called in this process. Behind verbs that bring records together it is the
-        table that comes of a `sample`: so many bytes of all files together, of each its beginning. Where that is not all there is, a
-        `SampleWarning` says so, as it does where fewer records than asked come out of the beginnings.
+        table that comes of a `sample`: so many bytes of all files together (at most 1 GiB), of each its beginning. Where that is not
+        all there is, a `SampleWarning` says so, as it does where fewer records than asked come out of the beginnings.
 
         With `sample=None` the table is computed as for `iter_batches` wherever beginnings do not tell, and so it is of pipes and
         iterators in any case.

@@ -16,7 +16,7 @@ use super::rows::{self, MakeHandRows};
 use super::verbs::{Going, Sink, Step, Steps};
 use super::{Node, NodeKind, Table};
 use crate::batch::Pause;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Job, Output};
 use crate::order::{Format, KV_HEADER_BYTES, kv_bytes};
 use crate::queue::Stop;
@@ -25,6 +25,8 @@ use crate::stage::read::Source;
 
 /// So much of each file is looked at for the first records.
 const HEAD_BYTES: usize = 32 << 20;
+/// A sample has no more of the input: it is read into memory, beside the budget.
+const SAMPLE_BYTES_MAX: usize = 1 << 30;
 /// A sample is no larger than that once verbs have made records of it.
 const ROWS_BYTES_MAX: usize = 64 << 20;
 /// Of a sample so many records are handed over at once.
@@ -71,8 +73,13 @@ impl Table {
     /// Verbs in front of the first one that brings records together are done here, their records are in memory until the answer goes.
     ///
     /// # Errors
-    /// As [`super::Pipeline::run`], for what of it is done here.
+    /// As [`super::Pipeline::run`], for what of it is done here. [`ErrorKind::Usage`] for a sample of more than 1 GiB.
     pub fn sampled(&self, bytes: usize, os: &dyn Os, stop: &Stop) -> Result<Option<(Self, bool)>> {
+        if bytes > SAMPLE_BYTES_MAX {
+            let cause =
+                format!("sample is {bytes} bytes, at most 1 GiB; a run gives the table of all");
+            return Err(Error::new(ErrorKind::Usage, "taking a sample", cause));
+        }
         let is_shuffle = |node: &Node| matches!(node.kind, NodeKind::Shuffle(_));
         let first = self.nodes.iter().position(is_shuffle);
         let (front, behind) = self.nodes.split_at(first.unwrap_or(self.nodes.len()));
