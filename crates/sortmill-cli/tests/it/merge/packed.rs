@@ -77,15 +77,16 @@ fn compressed_files_are_merged_as_what_they_were() {
     // Two stay as they are.
     inputs[3] = names[3].clone();
     inputs[7] = names[7].clone();
-    for flags in [
-        "",
-        "--io posix",
-        "--no-direct --verify",
-        "--memory 256MiB",
+    let outputs = ["out", "out.gz", "out.zst", "out.lz4", "out.bz2", "out.xz"];
+    for (flags, outputs) in [
+        ("", &outputs[..]),
+        ("--io posix", &outputs[1..3]),
+        ("--no-direct --verify", &outputs[2..4]),
+        ("--memory 256MiB", &outputs[4..]),
         // Some become runs first.
-        "--memory 64MiB",
+        ("--memory 64MiB", &outputs),
     ] {
-        for name in ["out", "out.gz", "out.zst", "out.lz4", "out.bz2", "out.xz"] {
+        for name in outputs {
             let line = format!("{flags} -T {{}} -o {{}}{name}");
             let command = merge(words(&scratch, &line));
             let output = run_well(with_files(command, &scratch, &inputs));

@@ -3,6 +3,7 @@
 
 use super::random::{Random, input, options};
 use super::{Both, DATA, stderr};
+use crate::drawn_count;
 
 /// Of `-R` only equal lines come together in the same way; the bytes that decide it are given.
 const SOURCE: &str = "--random-source=a";
@@ -10,7 +11,8 @@ const SOURCE: &str = "--random-source=a";
 #[test]
 fn merges_drawn_at_random() {
     let mut random = Random::new();
-    for round in 0..16 {
+    // A line is four commands; more than these would take a soak its time.
+    for round in 0..drawn_count().div_ceil(16).min(16) {
         let equal = random.below(3) > 0;
         let inputs = [0, 1, 2].map(|_| input(&mut random, equal));
         let [a, b, c] = inputs.each_ref().map(String::as_bytes);

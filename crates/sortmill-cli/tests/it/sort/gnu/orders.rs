@@ -119,14 +119,14 @@ fn checks_find_the_same_line() {
         "", "-r", "-u", "-n", "-nr", "-nu", "-f", "-fu", "-k2", "-k2n", "-z", "-s", "-su", "-V",
         "-M", "-h", "-g", "-b", "-k1,1", "-s -k1,1",
     ] {
-        for file in FILES.iter().chain(&[
+        let files = FILES.iter().chain(&[
             "empty", "newlines", "unended", "sorted", "strict", "falling",
-        ]) {
-            // What is said of the first bad line goes to standard error, and is GNU's to the byte.
-            both.agree(&format!(
-                "sort -c {order} {file} 2>&1; echo $?; sort -C {order} {file}"
-            ));
-        }
+        ]);
+        // What is said of the first bad line goes to standard error, and is GNU's to the byte.
+        let lines = files.map(|file| {
+            format!("sort -c {order} {file} 2>&1; echo = $?; sort -C {order} {file}; echo = $?\n")
+        });
+        both.agree(&lines.collect::<String>());
     }
     for line in [
         "sort -c < falling 2>&1",

@@ -1,6 +1,7 @@
 //! Command lines and inputs drawn at random, a third of them with many equal keys.
 
 use super::Both;
+use crate::drawn_count;
 
 pub struct Random(u64);
 
@@ -31,10 +32,7 @@ impl Random {
 #[test]
 fn command_lines_drawn_at_random() {
     let mut random = Random::new();
-    // A tenth of the cases that the engine's own test of orders draws: here each takes two processes.
-    let cases =
-        std::env::var("CASES").map_or(2500, |text| text.parse().expect("CASES is a number"));
-    for round in 0..cases / 125 {
+    for round in 0..drawn_count().div_ceil(12) {
         let equal = random.below(3) == 0;
         let inputs = [0, 1].map(|_| input(&mut random, equal));
         let both = Both::new(
