@@ -17,14 +17,6 @@ use std::path::{Path, PathBuf};
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sortmill");
 
-/// How many cases are drawn where each takes two processes: a tenth of those that the engine's own test of orders draws, 2500 unless
-/// `CASES` in the environment says how many.
-fn drawn_count() -> usize {
-    let cases =
-        std::env::var("CASES").map_or(2500, |text| text.parse().expect("CASES is a number"));
-    cases / 10
-}
-
 /// A folder of one test on a real disk, empty at first and gone at the end.
 struct Scratch {
     path: PathBuf,

@@ -77,16 +77,15 @@ fn compressed_files_are_merged_as_what_they_were() {
     // Two stay as they are.
     inputs[3] = names[3].clone();
     inputs[7] = names[7].clone();
-    let outputs = ["out", "out.gz", "out.zst", "out.lz4", "out.bz2", "out.xz"];
-    for (flags, outputs) in [
-        ("", &outputs[..]),
-        ("--io posix", &outputs[1..3]),
-        ("--no-direct --verify", &outputs[2..4]),
-        ("--memory 256MiB", &outputs[4..]),
+    for flags in [
+        "",
+        "--io posix",
+        "--no-direct --verify",
+        "--memory 256MiB",
         // Some become runs first.
-        ("--memory 64MiB", &outputs),
+        "--memory 64MiB",
     ] {
-        for name in outputs {
+        for name in ["out", "out.gz", "out.zst", "out.lz4", "out.bz2", "out.xz"] {
             let line = format!("{flags} -T {{}} -o {{}}{name}");
             let command = merge(words(&scratch, &line));
             let output = run_well(with_files(command, &scratch, &inputs));

@@ -1,9 +1,8 @@
 //! `sort -m`: inputs in order and in none, drawn at random, with options drawn at random; onto an input, from pipes, and
 //! more of them than are merged at once.
 
-use super::random::{Random, input, options};
+use super::random::{Random, drawn_count, input, options};
 use super::{Both, DATA, stderr};
-use crate::drawn_count;
 
 /// Of `-R` only equal lines come together in the same way; the bytes that decide it are given.
 const SOURCE: &str = "--random-source=a";

@@ -124,7 +124,9 @@ fn checks_find_the_same_line() {
         ]);
         // What is said of the first bad line goes to standard error, and is GNU's to the byte.
         let lines = files.map(|file| {
-            format!("sort -c {order} {file} 2>&1; echo = $?; sort -C {order} {file}; echo = $?\n")
+            format!(
+                "sort -c {order} {file} 2>&1; echo = $?; sort -C {order} {file} 2>&1; echo = $?\n"
+            )
         });
         both.agree(&lines.collect::<String>());
     }
