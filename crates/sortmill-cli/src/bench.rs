@@ -28,7 +28,7 @@ pub struct Disk {
     folders: Vec<PathBuf>,
 
     /// How long each measurement takes, after a quarter of that to get going, unless a file is full before. More shows what a disk
-    /// gives when its caches are full; what is measured for less than half a second is not kept
+    /// gives when its caches are full; with less than half a second nothing is kept
     #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
     seconds: f64,
 
@@ -36,8 +36,8 @@ pub struct Disk {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
 
-    /// Size of each of the two files in a folder. Default: 2 GiB, with --seconds above 1 2.5 GiB for each of them, or a quarter
-    /// of what is free. What is measured in files below 512 MiB is not kept
+    /// Size of each of the two files in a folder. Default: 2 GiB, with --seconds above 1 2.5 GiB for each of them, or an eighth
+    /// of what is free, so that both take a quarter. What is measured in files below 512 MiB is not kept
     #[arg(long, value_name = "SIZE", value_parser = file_size)]
     bytes: Option<u64>,
 

@@ -197,6 +197,8 @@ pub enum Direct {
     Refused,
     /// It says yes and uses the page cache.
     Cached,
+    /// It says yes, and the kernel does not tell whether the page cache is used (`cachestat`, Linux 6.5).
+    Accepted,
     /// It says yes, and then the write or the read fails.
     Fails(String),
 }
@@ -238,6 +240,8 @@ pub struct Device {
     pub read_bytes_per_s_max: Option<u64>,
     /// What they let it write.
     pub write_bytes_per_s_max: Option<u64>,
+    /// Whether it can be told what is no longer needed (TRIM), and passes it on.
+    pub trims: Fact<bool>,
 }
 
 /// Kinds of block devices.
@@ -268,8 +272,6 @@ pub struct Disk {
     pub requests_max: Fact<u64>,
     /// Requests the device itself takes at once, where it says so.
     pub device_requests_max: Option<u64>,
-    /// Whether it can be told what is no longer needed (TRIM).
-    pub trims: Fact<bool>,
     /// The NUMA node it hangs on, if it says so.
     pub node: Option<u32>,
 }

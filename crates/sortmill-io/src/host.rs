@@ -614,7 +614,7 @@ fn kernel_ns() -> u64 {
 
 /// Bytes of the file's first `bytes` that the page cache holds, by `cachestat(2)` (Linux 6.5).
 #[cfg(target_os = "linux")]
-fn cached_bytes(file: &File, bytes: u64) -> Option<u64> {
+pub(crate) fn cached_bytes(file: &File, bytes: u64) -> Option<u64> {
     const CACHESTAT: libc::c_long = 451;
     let range = [0u64, bytes];
     let mut answer = [0u64; 5];
@@ -635,6 +635,6 @@ fn cached_bytes(file: &File, bytes: u64) -> Option<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn cached_bytes(_file: &File, _bytes: u64) -> Option<u64> {
+pub(crate) fn cached_bytes(_file: &File, _bytes: u64) -> Option<u64> {
     None
 }

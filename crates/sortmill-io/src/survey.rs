@@ -60,10 +60,7 @@ impl Survey {
         let info = self.text("proc/cpuinfo");
         MachineFacts {
             kernel: self.text("proc/sys/kernel/osrelease"),
-            is_virtual: info.map(|text| {
-                let mut flags = text.lines().filter(|line| line.starts_with("flags"));
-                flags.any(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
-            }),
+            is_virtual: info.and_then(|text| self.is_virtual(&text)),
             io_uring: match self.tries {
                 true => Host::new(RingKind::Uring, true).map(|_| ()),
                 false => Err(io::Error::other(NOT_TRIED)),
@@ -113,7 +110,10 @@ impl Survey {
         MemoryFacts {
             bytes_total: kib("MemTotal:"),
             first_touch: match self.tries {
-                true => available.clone().and_then(first_touch),
+                // Beyond what its cgroup leaves, a process is killed for touching it.
+                true => available
+                    .clone()
+                    .and_then(|available| first_touch(available.min(groups.bytes_left))),
                 false => Err(NOT_TRIED.to_owned()),
             },
             bytes_available: available,
@@ -133,6 +133,18 @@ impl Survey {
                 .and_then(|limit| Ok(limit.saturating_sub(kib("Committed_AS:")?))),
             address_bytes: limit(Resource::As),
             balloon: self.balloon(),
+        }
+    }
+
+    /// Whether a hypervisor runs this machine. Processors of x86 have a flag for it; elsewhere devices that only a hypervisor offers tell.
+    fn is_virtual(&self, info: &str) -> Fact<bool> {
+        let mut flags = info.lines().filter(|line| line.starts_with("flags"));
+        if let Some(flags) = flags.next() {
+            return Ok(flags.split_whitespace().any(|flag| flag == "hypervisor"));
+        }
+        match self.names("sys/bus/virtio/devices") {
+            Ok(names) if !names.is_empty() => Ok(true),
+            _ => Err("/proc/cpuinfo does not tell it of such processors".to_owned()),
         }
     }
 

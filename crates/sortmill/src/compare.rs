@@ -16,10 +16,19 @@ const WEIGHT_MIN: f64 = 0.01;
 pub fn compare(first: &Report, second: &Report) -> String {
     let mut out = String::new();
     for (which, report) in [("first", first), ("second", second)] {
+        let reached = report.until.map_or_else(
+            || format!("sorted {}", text::bytes(report.bytes.input)),
+            |stage| {
+                format!(
+                    "took {} to {}",
+                    text::bytes(report.bytes.input),
+                    lower(stage)
+                )
+            },
+        );
         let _ = writeln!(
             out,
-            "{which}: sorted {} in {} ({})",
-            text::bytes(report.bytes.output),
+            "{which}: {reached} in {} ({})",
             text::seconds(report.wall_ns),
             text::rate(report.bytes.input, report.wall_ns),
         );
@@ -181,6 +190,10 @@ fn settings(report: &Report) -> Vec<(&'static str, String)> {
     let size = |bytes: usize| text::bytes(bytes as u64);
     let count = |value: usize| text::count(value as u64);
     vec![
+        (
+            "until",
+            report.until.map_or_else(|| "its end".to_owned(), lower),
+        ),
         ("input", text::bytes(report.bytes.input)),
         ("records", text::count(report.fingerprints.input.records)),
         ("memory limit", text::bytes(report.memory.limit_bytes)),

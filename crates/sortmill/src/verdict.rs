@@ -93,6 +93,11 @@ pub enum BoundBy {
         /// What is named.
         path: String,
     },
+    /// Checking the output as it is read again, which one thread does.
+    Check {
+        /// What is checked.
+        path: String,
+    },
     /// The processor.
     Cpu {
         /// The costliest of the stages that were waited for.
@@ -175,6 +180,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
                 drain: &[Stage::Spill],
                 from: &ends.input,
                 to: &ends.temp,
+                temp: &ends.temp,
                 core_count: ends.core_count,
                 sample_ns,
             };
@@ -188,6 +194,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
                 drain: &[Stage::Write, Stage::Compress],
                 from: &ends.input,
                 to: &ends.output,
+                temp: &ends.temp,
                 core_count: ends.core_count,
                 sample_ns: 0,
             };
@@ -201,6 +208,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
                 drain: &[Stage::Write, Stage::Compress],
                 from: &ends.input,
                 to: &ends.output,
+                temp: &ends.temp,
                 core_count: ends.core_count,
                 sample_ns: 0,
             };
@@ -214,6 +222,7 @@ pub fn judge(phases: &[Phase], ends: &Ends, sample_ns: u64) -> Vec<Verdict> {
                 drain: &[Stage::Write, Stage::Compress],
                 from: &ends.temp,
                 to: &ends.output,
+                temp: &ends.temp,
                 core_count: ends.core_count,
                 sample_ns: 0,
             };
@@ -230,6 +239,8 @@ pub struct Commit {
     pub sync_ns: u64,
     /// Reading it again, where it was verified.
     pub verify_ns: u64,
+    /// The processor's part of that.
+    pub verify_cpu_ns: u64,
     /// Giving it its name, which deletes what had that before.
     pub name_ns: u64,
 }
@@ -253,9 +264,14 @@ pub fn judge_commit(commit: Commit, output_bytes: u64, output: &End) -> Option<V
     let Commit {
         sync_ns,
         verify_ns,
+        verify_cpu_ns,
         name_ns,
     } = commit;
-    let (bound_by, rates) = if verify_ns >= sync_ns.max(name_ns) {
+    // The one thread that reads and checks hardly ever waited.
+    let checks = verify_cpu_ns >= verify_ns / 10 * 8;
+    let (bound_by, rates) = if verify_ns >= sync_ns.max(name_ns) && checks {
+        (BoundBy::Check { path }, Rates::default())
+    } else if verify_ns >= sync_ns.max(name_ns) {
         let rates = Rates {
             read_bytes_per_s: per_second(output_bytes, verify_ns),
             write_bytes_per_s: 0,
@@ -353,12 +369,15 @@ impl Verdict {
                 read_path,
                 write_path,
             } => format!(
-                "reads of {read_path} and writes to {write_path} together, on one file system{}",
+                "reads of {read_path} and writes to {write_path} together, on one disk{}",
                 told(&[read, write])
             ),
             BoundBy::Sample { path } => format!("the small reads of the sample of {path}"),
             BoundBy::Sync { path } => format!("syncing {path}"),
             BoundBy::Name { path } => format!("the output getting its name, {path}"),
+            BoundBy::Check { path } => {
+                format!("the processor, of which one thread checked {path} as it was read again")
+            }
             BoundBy::Cpu {
                 stage,
                 worker_count,
@@ -421,6 +440,7 @@ impl BoundBy {
             Self::Sample { .. }
             | Self::Sync { .. }
             | Self::Name { .. }
+            | Self::Check { .. }
             | Self::Cpu { .. }
             | Self::Memory { .. }
             | Self::Turns => (false, false),
@@ -450,17 +470,21 @@ mod tests {
             is_stream: false,
             device: Some(1),
         };
-        let said = |sync_ns, verify_ns, name_ns| {
-            let [sync_ns, verify_ns, name_ns] =
-                [sync_ns, verify_ns, name_ns].map(|tenths: u64| tenths * 100_000_000);
+        let checked = |sync_ns, verify_ns, verify_cpu_ns, name_ns| {
+            let [sync_ns, verify_ns, verify_cpu_ns, name_ns] =
+                [sync_ns, verify_ns, verify_cpu_ns, name_ns]
+                    .map(|tenths: u64| tenths * 100_000_000);
             let commit = Commit {
                 sync_ns,
                 verify_ns,
+                verify_cpu_ns,
                 name_ns,
             };
             let verdict = judge_commit(commit, 3_000_000_000, &output).unwrap();
             format!("{}; {}", verdict.sentence, verdict.evidence.join(", "))
         };
+        let said =
+            |sync_ns, verify_ns, name_ns| checked(sync_ns, verify_ns, verify_ns / 2, name_ns);
         assert_eq!(
             said(20, 0, 0),
             "commit was bound by syncing out; syncing the output took 2.0 s"
@@ -474,6 +498,12 @@ mod tests {
             said(5, 0, 20),
             "commit was bound by the output getting its name, out; syncing the output took 0.5 s, \
              its name, and deleting what had it before took 2.0 s"
+        );
+        // Keys that cost much to compare, or an output that one thread decompresses.
+        assert_eq!(
+            checked(5, 20, 19, 1),
+            "commit was bound by the processor, of which one thread checked out as it was read again; syncing the output took \
+             0.5 s, reading it again took 2.0 s, its name, and deleting what had it before took 0.1 s"
         );
         assert_eq!(judge_commit(Commit::default(), 1, &output), None);
     }

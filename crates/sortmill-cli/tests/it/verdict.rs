@@ -463,6 +463,13 @@ fn two_reports_tell_what_changed() {
         !same.contains("most first") && !same.contains("set up"),
         "{same}"
     );
+    // Jobs that ended before anything was written were said to have sorted 0 bytes.
+    let line = format!("{flags} --until cut --report {{}}cut {{}}in").replace("-o {}out", "");
+    run_well(sort(words(&scratch, &line)));
+    let told = report(&["cut", "much"]);
+    assert!(told.contains("first: took 57.2 MiB to cut in "), "{told}");
+    let until = told.lines().find(|line| line.starts_with("  until "));
+    assert!(until.unwrap().ends_with("its end"), "{told}");
     let mut command = Command::new(PROGRAM);
     command
         .arg("report")

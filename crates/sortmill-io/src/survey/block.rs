@@ -39,8 +39,8 @@ impl Survey {
 
     fn device(&self, folder: PathBuf, depth: usize) -> Device {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let number = text(&folder, "dev").unwrap_or_default();
-        let (read_bytes_per_s_max, write_bytes_per_s_max) = cgroup::disk_rates(&self.root, &number);
+        let own = text(&folder, "dev").unwrap_or_default();
+        let (read_bytes_per_s_max, write_bytes_per_s_max) = cgroup::disk_rates(&self.root, &own);
         let parts = slaves(&folder)
             .into_iter()
             .filter(|_| depth < DEPTH_MAX)
@@ -52,6 +52,7 @@ impl Survey {
             parts,
             read_bytes_per_s_max,
             write_bytes_per_s_max,
+            trims: number(&folder, "queue/discard_max_bytes").map(|bytes| bytes > 0),
         }
     }
 
@@ -87,7 +88,6 @@ impl Survey {
             scheduler: scheduler(folder),
             requests_max: number(folder, "queue/nr_requests"),
             device_requests_max: number(folder, "device/queue_depth").ok(),
-            trims: number(folder, "queue/discard_max_bytes").map(|bytes| bytes > 0),
             node: self.node_above(folder),
         })
     }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::{NOT_TRIED, Survey, unescape};
 use crate::facts::{Direct, Fact, FolderFacts, Mount, Space, Trial};
-use crate::host::fd;
+use crate::host::{cached_bytes, fd};
 use crate::sync::Arc;
 use crate::{Access, Buffer, File, Host, Op, OpKind, Os, Pool, RingKind};
 
@@ -120,8 +120,9 @@ fn try_file(folder: &Path) -> Fact<Trial> {
     let file = Arc::new(file);
     let written = write_and_read(&os, &file);
     let direct = match (is_direct, written) {
-        (true, Ok(false)) => Direct::Works,
-        (true, Ok(true)) => Direct::Cached,
+        (true, Ok(Some(false))) => Direct::Works,
+        (true, Ok(Some(true))) => Direct::Cached,
+        (true, Ok(None)) => Direct::Accepted,
         (false, Ok(_)) => Direct::Refused,
         (true, Err(error)) if error.raw_os_error() == Some(libc::EINVAL) => {
             Direct::Fails(words(error))
@@ -131,8 +132,8 @@ fn try_file(folder: &Path) -> Fact<Trial> {
     Ok(Trial { direct, reserves })
 }
 
-/// Writes to `file` and reads that again. Whether the page cache held it in between.
-fn write_and_read(os: &Host, file: &Arc<File>) -> io::Result<bool> {
+/// Writes to `file` and reads that again. Whether the page cache held it in between, where the kernel tells.
+fn write_and_read(os: &Host, file: &Arc<File>) -> io::Result<Option<bool>> {
     let pool = Pool::new(1, TRIAL_BYTES)?;
     let mut ring = os.ring(1)?;
     let mut transfer = |kind: OpKind, buffer: Buffer| -> io::Result<Buffer> {
@@ -155,7 +156,7 @@ fn write_and_read(os: &Host, file: &Arc<File>) -> io::Result<bool> {
     let mut buffer = pool.take().expect("the pool is open");
     buffer.fill(0xa5);
     let mut buffer = transfer(OpKind::Write, buffer)?;
-    let is_cached = os.cached_share(file, TRIAL_BYTES as u64) > 0.0;
+    let is_cached = cached_bytes(file, TRIAL_BYTES as u64).map(|bytes| bytes > 0);
     buffer.fill(0);
     let buffer = transfer(OpKind::Read, buffer)?;
     match buffer.iter().all(|&byte| byte == 0xa5) {

@@ -19,10 +19,10 @@ pub(super) fn findings(device: &Device, folder: &Folder, machine: &MachineFacts)
     found
 }
 
-/// Whether all disks take TRIM.
+/// Whether it takes TRIM and passes it on: what is encrypted does not unless it was opened so.
 pub(super) fn trims(device: &Device) -> Fact<bool> {
-    if let DeviceKind::Disk(disk) = &device.kind {
-        return disk.trims.clone();
+    if device.trims.is_ok() || matches!(device.kind, DeviceKind::Disk(_)) {
+        return device.trims.clone();
     }
     if device.parts.is_empty() {
         return Err(format!("no disk is known under {}", device.name));

@@ -44,21 +44,28 @@ pub(super) fn findings(folder: &Folder, machine: &MachineFacts) -> Vec<Finding> 
 /// Whether temporary files and the output share a disk.
 pub(super) fn shared_device(temp: &FolderFacts, output: &FolderFacts) -> Finding {
     const ABOUT: &str = "temporary files and output";
-    let (temp, output) = match (&temp.device, &output.device) {
-        (Ok(temp), Ok(output)) => (temp.disk_names(), output.disk_names()),
-        (Err(why), _) | (_, Err(why)) => return Finding::unknown(ABOUT, why),
+    let shared = match (&temp.device, &output.device) {
+        (Ok(temp), Ok(output)) => {
+            let output = output.disk_names();
+            let mut shared = temp.disk_names();
+            shared.retain(|name| output.contains(name));
+            shared.join(", ")
+        }
+        // A file system without a device, as a container's, is one thing all the same.
+        (Err(why), _) | (_, Err(why)) => match (&temp.mount, &output.mount) {
+            (Ok(one), Ok(other)) if one == other => {
+                format!("{}, {}", one.folder.display(), one.kind)
+            }
+            _ => return Finding::unknown(ABOUT, why),
+        },
     };
-    let shared: Vec<&str> = temp
-        .into_iter()
-        .filter(|name| output.contains(name))
-        .collect();
     if shared.is_empty() {
         return Finding::good(
             ABOUT,
             "on different disks: one is read while the other is written",
         );
     }
-    Finding::better(ABOUT, format!("both on {}", shared.join(", ")))
+    Finding::better(ABOUT, format!("both on {shared}"))
         .means("One disk reads and writes by turns, and each gets a part of its speed.")
         .advice("If there is another disk, put temporary files there with --temp.")
 }
@@ -130,6 +137,10 @@ fn direct(facts: &FolderFacts) -> Option<Finding> {
         Direct::Cached => Finding::better(ABOUT, "accepted, but the page cache is used all the same")
             .means(means)
             .advice("On ext4 that comes of data=journal or encryption, on btrfs and ZFS of compression or checksums, see below."),
+        Direct::Accepted => Finding::unknown(
+            ABOUT,
+            "accepted; whether the page cache is used all the same this kernel does not tell (Linux 6.5 does)",
+        ),
         Direct::Fails(why) => Finding::bad(ABOUT, format!("accepted, then fails: {why}"))
             .means("The device wants larger multiples than 4 KiB; jobs that write here fail.")
             .advice("Go through the page cache.")

@@ -59,7 +59,6 @@ use sortmill_io::{Os, Pool};
 
 use crate::best::Bar;
 use crate::chunks::Extent;
-use crate::cluster;
 use crate::commit::{NewFolder, Target as NewFile, Uncommitted, UncommittedFolder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Boundaries, Input, Job, Output};
@@ -70,7 +69,6 @@ use crate::partitions::Counts;
 use crate::parts::{Even, PartCut, Parts};
 use crate::passing::Passing;
 use crate::plan::{Inputs, Plan};
-use crate::progress;
 use crate::queue::Stop;
 use crate::report::{Bytes, Fingerprints, Grown, PartSizes, Report, TempPacked};
 use crate::run::judge::Judged;
@@ -87,6 +85,7 @@ use crate::temps::Temps;
 use crate::trace::Begun;
 use crate::verdict::Commit;
 use crate::yields;
+use crate::{check, cluster, progress};
 
 /// What is known once the inputs have been opened and nothing has been written.
 pub struct Prepared {
@@ -499,7 +498,7 @@ fn sort_inner(
                 expected::verify(job, os, sorted.stored_bytes());
                 let breaks = way.merged.map_or(0, |merged| merged.breaks);
                 let written = (&sorted.header[..], &sorted.written);
-                crate::check::verify(job, &shared, &file.path, written, breaks)?;
+                took.verify_cpu_ns = check::verify(job, &shared, &file.path, written, breaks)?;
                 took.verify_ns = lap();
             }
             uncommitted.commit(stop)?;
@@ -630,7 +629,7 @@ fn commit_parts(
     took.sync_ns = lap();
     if shared.plan.verify {
         expected::verify(job, shared.os, sorted.written.bytes);
-        crate::check::verify_parts(shared, &folder.path, &target.path, &manifest)?;
+        took.verify_cpu_ns = check::verify_parts(shared, &folder.path, &target.path, &manifest)?;
         took.verify_ns = lap();
     }
     folder.commit(&manifest, stop)?;

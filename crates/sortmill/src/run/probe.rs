@@ -21,7 +21,7 @@ use super::judge::Done;
 use super::room::device;
 use crate::metrics::per_second;
 use crate::queue::job_scope;
-use crate::stage::read::Source;
+use crate::stage::read::{DIRECT_BYTES_MIN, Source};
 use crate::stage::write::Target;
 use crate::verdict::{BoundBy, Rates, Verdict};
 
@@ -61,6 +61,10 @@ struct Way {
 /// The transfers that a verdict blames; none if it blames no device, or one cannot be measured.
 fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
     let write_rate = verdict.rates.write_bytes_per_s;
+    // Of what is not known how fast it was, no share can be told.
+    if verdict.rates == Rates::default() {
+        return Vec::new();
+    }
     let wanted = match (verdict.phase.as_str(), &verdict.bound_by) {
         ("distribute", BoundBy::Read { .. }) => inputs(done),
         ("distribute", BoundBy::Write { .. }) => temp_writes(done, write_rate),
@@ -71,23 +75,15 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
         }
         ("sort", BoundBy::Read { .. }) => temp_reads(done),
         ("sort", BoundBy::Write { .. }) => vec![output(done, write_rate)],
-        // Of runs that were merged it is not known how fast they were.
-        (
-            "sort",
-            BoundBy::ReadAndWrite {
-                read_path,
-                write_path,
-            },
-        ) if read_path == write_path => Vec::new(),
         ("sort", BoundBy::ReadAndWrite { .. }) => {
             // The temporary file is read meanwhile.
             let mut ways = temp_reads(done);
             ways.push(output_apart(done, write_rate));
             ways
         }
-        ("merge" | "copy", BoundBy::Read { .. }) => inputs(done),
-        ("merge" | "copy", BoundBy::Write { .. }) => vec![output(done, write_rate)],
-        ("merge" | "copy", BoundBy::ReadAndWrite { .. }) => {
+        ("merge" | "copy" | "pass", BoundBy::Read { .. }) => inputs(done),
+        ("merge" | "copy" | "pass", BoundBy::Write { .. }) => vec![output(done, write_rate)],
+        ("merge" | "copy" | "pass", BoundBy::ReadAndWrite { .. }) => {
             let mut ways = inputs(done);
             ways.push(output(done, write_rate));
             ways
@@ -146,7 +142,9 @@ fn input(done: &Done<'_>, source: &Source) -> Option<Way> {
     let Shared { plan, os, .. } = done.shared;
     let file = match source.file.access {
         Access::Direct => Arc::clone(&source.file),
-        // It came through the page cache, which holds it now.
+        // Most of it lay in the page cache when it was opened: that is not what the device does.
+        Access::Cached if source.meta.bytes >= DIRECT_BYTES_MIN => return None,
+        // A small one came through the page cache, which holds it now.
         Access::Cached => Arc::new(os.open(&source.file.path, Access::Direct).ok()?),
     };
     Some(Way {
@@ -220,11 +218,12 @@ fn output(done: &Done<'_>, rate: u64) -> Option<Way> {
     let spilled = files.filter(|(_, (_, base))| device(*os, base) == output_device);
     let spilled = spilled.filter_map(|(number, (file, _))| Some((number, file?)));
     let largest = spilled.max_by_key(|(number, _)| temps.given_bytes_of(*number));
+    let largest = largest
+        .map(|(number, file)| (file, align_down(temps.given_bytes_of(number))))
+        // A smaller one is full before anything is seen but a cache.
+        .filter(|(_, file_bytes)| file_bytes >= FILE_BYTES.start());
     match largest {
-        Some((number, file)) => {
-            let file_bytes = align_down(temps.given_bytes_of(number));
-            output_to(done, file, file_bytes)
-        }
+        Some((file, file_bytes)) => output_to(done, file, file_bytes),
         None => output_apart(done, rate),
     }
 }

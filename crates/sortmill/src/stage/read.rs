@@ -50,7 +50,7 @@ pub use share::{Left, Share};
 pub use sorted::{
     Headings, RowOrigin, RowsRead, SortedReader, read_packed_row, read_rows, read_stream_row,
 };
-pub use source::{NOTHING, Source, devices, replaced};
+pub use source::{DIRECT_BYTES_MIN, NOTHING, Source, devices, replaced};
 
 const DOING: &str = "reading the input";
 

@@ -34,7 +34,7 @@ pub struct Source {
 }
 
 /// Files below this are read through the page cache: they are likely to be there.
-const DIRECT_BYTES_MIN: u64 = 64 << 20;
+pub const DIRECT_BYTES_MIN: u64 = 64 << 20;
 /// The same of inputs that are merged.
 const DIRECT_MERGED_BYTES_MIN: u64 = 1 << 20;
 

@@ -62,6 +62,17 @@ fn disks() {
                 NotKnown,
                 "the host does not tell",
             ),
+            // Processors of ARM have no flag for it.
+            case(
+                "disk",
+                &[
+                    (ROTATES, "1\n"),
+                    ("proc/cpuinfo", "Features : fp asimd\n"),
+                    ("sys/bus/virtio/devices/virtio0/device", "0x0002\n"),
+                ],
+                NotKnown,
+                "the host does not tell",
+            ),
             case(
                 "disk scheduler",
                 &[(SCHEDULER, "none mq-deadline [bfq]\n")],
@@ -206,6 +217,17 @@ fn mapped_devices() {
                 &[ON_CRYPT],
                 Good,
                 "dm-0 (encrypted: home) of md0 (raid0) of sda, sdb",
+            ),
+            // The disk below takes it, and what lies between does not pass it on.
+            case("TRIM", &[ON_VOLUME], Good, "the device takes it"),
+            case(
+                "TRIM",
+                &[
+                    ON_VOLUME,
+                    ("sys/devices/virtual/dm-1/queue/discard_max_bytes", "0\n"),
+                ],
+                Good,
+                "does not take it",
             ),
             case(
                 "encryption",

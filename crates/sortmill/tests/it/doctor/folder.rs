@@ -80,6 +80,13 @@ fn the_trial() {
                 CouldBeBetter,
                 "data=journal",
             ),
+            // A kernel before 6.5 was told as one on which it works.
+            changed(
+                "direct I/O",
+                |facts| of(facts).trial.as_mut().unwrap().direct = Direct::Accepted,
+                NotKnown,
+                "this kernel does not tell",
+            ),
             changed(
                 "direct I/O",
                 |facts| {
@@ -311,11 +318,16 @@ fn temporary_files_and_output() {
         ("9:0", CouldBeBetter, "both on sda"),
         ("8:16", Good, "different disks"),
         ("0:99", NotKnown, "nfs has no device of its own"),
+        // A container's file system, which holds both.
+        ("", CouldBeBetter, "both on /, overlay"),
     ] {
-        let table = format!(
-            "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 {number} / {} rw - nfs host:/out rw\n",
-            out.display()
-        );
+        let table = match number {
+            "" => "1 0 0:42 / / rw - overlay overlay rw\n".to_owned(),
+            number => format!(
+                "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 {number} / {} rw - nfs host:/out rw\n",
+                out.display()
+            ),
+        };
         let files = [
             ("proc/self/mountinfo", table.as_str()),
             ("sys/dev/block/8:16", "-> ../../devices/pci/ata/sdb"),

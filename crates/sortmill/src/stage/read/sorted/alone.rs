@@ -36,7 +36,8 @@ pub fn read_stream_row<'a>(
     loop {
         meter.lap(Stage::Read, State::Work);
         let buffer = pool.take();
-        meter.lap(Stage::Read, State::Memory);
+        // It is the merge that it waits for, and not that there were too few: another row may be slower.
+        meter.lap(Stage::Read, State::Output);
         let mut buffer = buffer.ok_or_else(|| stop.error())?;
         let into = &mut buffer[from..from + reader.merging.read_bytes];
         let bytes = fill(os, source, into, offset, stop, meter)?;
@@ -106,7 +107,6 @@ fn unpack_row(
         let meter = &mut *decoder.reader().meter;
         meter.lap(Stage::Decompress, State::Work);
         let buffer: Option<Buffer> = pool.take();
-        // It is the merge that it waits for, and not that there were too few.
         meter.lap(Stage::Decompress, State::Output);
         let mut buffer = buffer.ok_or_else(|| reader.stop.error())?;
         let bytes = fill_unpacked(&mut decoder, &mut buffer[from..from + read_bytes], told)?;
