@@ -5,7 +5,7 @@
 
 from ._drawn import Drawing
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SampleWarning, SpaceError, UsageError
-from ._express import Expr, col, if_else, list_length, lit
+from ._express import Expr, Matches, col, hash, if_else, list_length, lit, matches, micros, parse, timestamp
 from ._functions import Counter, counter
 from ._groups import Groups
 from ._pipeline import ArrowResult, Pipeline, Table
@@ -15,8 +15,6 @@ from ._sortmill import __version__
 from ._verbs import (
     Aggregate,
     ColumnType,
-    Formula,
-    Matches,
     Parts,
     approx_count_distinct,
     approx_quantile,
@@ -25,19 +23,14 @@ from ._verbs import (
     extract,
     fields,
     first,
-    hash,
-    matches,
     max,
     mean,
     median,
-    micros,
     min,
     ngrams,
-    parse,
     quantile,
     split,
     sum,
-    timestamp,
     words,
 )
 
@@ -49,7 +42,6 @@ __all__ = [
     "Drawing",
     "Error",
     "Expr",
-    "Formula",
     "FunctionError",
     "Groups",
     "InputError",

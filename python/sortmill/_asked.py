@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from . import _sortmill
 from ._errors import UsageError
-from ._express import Expr, Operand, expr
-from ._verbs import Aggregate, ColumnType, Formula, columns_of
+from ._express import Operand, expr
+from ._numbers import whole
+from ._verbs import Aggregate, ColumnType, columns_of
 
 Path = str | os.PathLike[str]
 Mode = Literal["error", "overwrite"]
@@ -21,19 +22,6 @@ _CODECS = ("gzip", "zstd", "lz4", "bzip2", "xz")
 
 _LONGEST_S = 1e9
 """No timeout is longer than these seconds, some thirty years."""
-
-
-def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
-    """A whole number, neither less nor more than these."""
-    try:
-        number = None if isinstance(value, bool) else value.__index__()
-    except (AttributeError, TypeError):
-        number = None
-    if number is None:
-        raise UsageError(f"{name} is a whole number, not {value!r}")
-    if not least <= number <= most:
-        raise UsageError(f"{name} is {number}, and {least} to {most} can be")
-    return int(number)
 
 
 def bytes_of(name: str, size: int | str | None) -> int | None:
@@ -88,7 +76,7 @@ def words_of(command: Any) -> list[str]:
     wrong = [word for word in words if not isinstance(word, (str, bytes, os.PathLike))]
     if wrong:
         raise UsageError(f"map_command takes a list of words, and {wrong[0]!r} is none")
-    return [os.fspath(word) for word in words]
+    return [os.fsdecode(word) for word in words]
 
 
 def spoken_of(
@@ -114,7 +102,10 @@ def paths_of(paths: Path | Sequence[Path] | None) -> list[str]:
         return []
     if isinstance(paths, (str, os.PathLike)):
         return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]
+    try:
+        return [os.fspath(path) for path in paths]
+    except TypeError:
+        raise UsageError(f"a path is text or one of pathlib, or there is a list of them, not {paths!r}") from None
 
 
 def files_of(paths: Path | Sequence[Path]) -> list[str]:
@@ -187,7 +178,10 @@ def order_of(
 
 def _each(names: list[str], said: bool | Sequence[bool], what: str) -> list[bool]:
     """What is said of each column, or of all."""
-    each = [said] * len(names) if isinstance(said, bool) else list(said)
+    try:
+        each = [said] * len(names) if isinstance(said, bool) else list(said)
+    except TypeError:
+        raise UsageError(f"{what} are True or False, of all columns or in a list of one for each, not {said!r}") from None
     if len(each) != len(names):
         raise UsageError(f"{len(names)} columns and {len(each)} {what}")
     return each
@@ -203,6 +197,12 @@ def typed(names: list[str], types: Mapping[str, ColumnType]) -> dict[str, Column
     return {name: types.get(name, str) for name in names}
 
 
+def named(verb: str, unnamed: tuple[Any, ...], example: str) -> None:
+    """Refuses what has no name where each has one."""
+    if unnamed:
+        raise UsageError(f"what {verb} makes has names: {verb}({example})")
+
+
 def aggregates_of(aggregates: Mapping[str, Aggregate]) -> list[tuple[str, str, str, float]]:
     """Aggregates as the compiled part takes them."""
     for name, one in aggregates.items():
@@ -213,17 +213,9 @@ def aggregates_of(aggregates: Mapping[str, Aggregate]) -> list[tuple[str, str, s
     return [(one.kind, one.column, name, one.fraction) for name, one in aggregates.items()]
 
 
-def computed_of(computed: Mapping[str, Formula | Operand]) -> list[tuple[str, Any]]:
+def computed_of(computed: Mapping[str, Operand]) -> list[tuple[str, _sortmill.Expr]]:
     """What columns are computed of, as the compiled part takes it."""
-    made: list[tuple[str, Any]] = []
-    for name, one in computed.items():
-        if isinstance(one, Formula):
-            made.append((name, (one.kind, one.column, one.type, whole("seed", one.seed))))
-        elif isinstance(one, Expr):
-            made.append((name, one._expr))
-        else:
-            made.append((name, expr(one)._expr))
-    return made
+    return [(name, expr(one)._expr) for name, one in computed.items()]
 
 
 def asked(

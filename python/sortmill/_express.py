@@ -1,10 +1,11 @@
-"""Expressions of columns: what operators make of them, record by record and without Python."""
+"""Expressions of columns: what operators and functions make of them, record by record and without Python."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from ._errors import UsageError
+from ._numbers import whole
 from ._sortmill import Expr as _Expr
 from ._verbs import ColumnType, columns_of
 
@@ -116,6 +117,9 @@ class Expr:
     def __bool__(self) -> bool:
         raise UsageError("an expression is true or false of each record only: join conditions by &, | and ~, with parentheses")
 
+    def __repr__(self) -> str:
+        return "<an expression of columns>"
+
     def _unary(self, symbol: str) -> Expr:
         return Expr(self._expr.unary(symbol))
 
@@ -133,6 +137,9 @@ def expr(value: Operand) -> Expr:
         return value
     if isinstance(value, datetime):
         return Expr(_Expr.time(value))
+    if not isinstance(value, (bool, int, float, str, bytes)) and hasattr(value, "item"):
+        # A number of numpy.
+        value = value.item()
     if not isinstance(value, (bool, int, float, str, bytes)):
         raise UsageError(f"{value!r} is neither an expression nor a number, text, bytes, bool or datetime")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
@@ -158,3 +165,54 @@ def if_else(condition: Expr, then: Operand, otherwise: Operand) -> Expr:
 def list_length(column: str) -> Expr:
     """How many numbers a list has that `Groups.pack` made."""
     return col(column)._unary("list_length")
+
+
+def parse(column: str | Expr, type: ColumnType) -> Expr:
+    """The value of a type that text says; a text that says none is an `InputError`.
+
+    Of `None` it is `None`, and of an empty text, too, where values may be missing, as with `int | None`.
+    """
+    return Expr(_of(column).function("parse", columns_of({"parse": type})[0][1], 0))
+
+
+def timestamp(column: str | Expr) -> Expr:
+    """The date, or date and time, that text says as RFC 3339 has it: a `datetime` in UTC. The same as `parse(column, datetime)`.
+
+    Between date and time stands a space or a `T`; without a zone it is UTC, and of the seconds six digits behind the point count.
+    Of `None` it is `None`, and of an empty text of a column where values may be missing, too.
+    """
+    return parse(column, datetime)
+
+
+def micros(column: str | Expr) -> Expr:
+    """Of a column of `datetime` the microseconds since 1970 in UTC, an `int`; of `None` it is `None`."""
+    return Expr(_of(column).function("micros", "", 0))
+
+
+def hash(column: str | Expr, *, seed: int = 0) -> Expr:
+    """A hash of the value (XXH3, 64 bits), the same on every machine; of `None` it is `None`."""
+    return Expr(_of(column).function("hash", "", whole("seed", seed)))
+
+
+class Matches(Expr):
+    """Whether a regular expression is found in a column, or not."""
+
+    def __init__(self, column: str | Expr, pattern: str, invert: bool) -> None:
+        found = Expr(_of(column).function("matches", pattern, 0))
+        super().__init__((~found if invert else found)._expr)
+        self.of = (column, pattern, invert) if isinstance(column, str) else None
+
+
+def matches(column: str | Expr, pattern: str, *, invert: bool = False) -> Matches:
+    """Whether a regular expression is found in a column; with `invert` whether it is not. Of `None` it is `None`, so that `filter` has
+    these neither way."""
+    return Matches(column, pattern, invert)
+
+
+def _of(column: str | Expr) -> _Expr:
+    """What a function is of: a column, by its name, or an expression."""
+    if isinstance(column, str):
+        return _Expr.column(column)
+    if isinstance(column, Expr):
+        return column._expr
+    raise UsageError(f"a function is of a column's name or an expression, not of {column!r}")

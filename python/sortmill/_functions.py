@@ -99,10 +99,11 @@ class Batches:
             raise TypeError("the function made None and no batch")
         if isinstance(made, dict):
             kinds = dict(self.columns)
-            return pa.record_batch({name: _column(column, kinds.get(name)) for name, column in made.items()})
+            return pa.RecordBatch.from_pydict({name: _column(column, kinds.get(name)) for name, column in made.items()})
         if _is_frame(made):
             # Its own schema has its index and what types it guessed.
-            return pa.record_batch({name: _column(made[name], dict(self.columns).get(name)) for name in made.columns})
+            kinds = dict(self.columns)
+            return pa.RecordBatch.from_pydict({name: _column(made[name], kinds.get(name)) for name in made.columns})
         return made
 
 
@@ -144,13 +145,15 @@ _WHOLE = ("i64?", "u64?", "bool?")
 
 
 def _array(column: Any, kind: str) -> Any:
-    """An array of numpy; of whole numbers and bools some of which may be missing a masked one, so that all others stay exact."""
+    """An array of numpy that may be written to; of whole numbers and bools some of which may be missing a masked one, so that all
+    others stay exact."""
     if kind not in _WHOLE:
-        return column.to_numpy(zero_copy_only=False)
+        return column.to_numpy(zero_copy_only=False, writable=True)
     import numpy as np
 
     mask = column.is_null().to_numpy(zero_copy_only=False)
-    return np.ma.masked_array(column.fill_null(0 if kind != "bool?" else False).to_numpy(zero_copy_only=False), mask)
+    filled = column.fill_null(0 if kind != "bool?" else False)
+    return np.ma.masked_array(filled.to_numpy(zero_copy_only=False, writable=True), mask)
 
 
 def _frame(batch: Any, columns: list[tuple[str, str]]) -> Any:
@@ -192,8 +195,11 @@ def _column(values: Any, kind: str | None) -> Any:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     wanted = kinds.get((kind or "").removesuffix("?"))
-    is_whole = pa.types.is_integer(array.type) or nullable and pa.types.is_floating(array.type)
-    return array.cast(wanted) if is_whole and wanted in (kinds["i64"], kinds["u64"]) else array
+    if pa.types.is_integer(array.type):
+        # As floats, too, where all of them are ones; an error else.
+        return array.cast(wanted) if wanted in (kinds["i64"], kinds["u64"], kinds["f64"]) else array
+    is_float = nullable and pa.types.is_floating(array.type)
+    return array.cast(wanted) if is_float and wanted in (kinds["i64"], kinds["u64"]) else array
 
 
 def begin(function: Any) -> tuple[Any, Any]:

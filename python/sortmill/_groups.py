@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
-from ._asked import aggregates_of, flag, function_of, order_of, timeout_of, whole
+from ._asked import aggregates_of, flag, function_of, named, order_of, timeout_of
 from ._errors import UsageError
 from ._functions import Record, Reduced
+from ._instead import hinted
+from ._numbers import whole
 from ._verbs import Aggregate, ColumnType, columns_of
 
 if TYPE_CHECKING:
@@ -22,8 +24,17 @@ class Groups:
         self._table = table
         self._by = (by, in_order)
 
-    def agg(self, **aggregates: Aggregate) -> Table:
+    def __repr__(self) -> str:
+        return f"<groups of records by {', '.join(self._by[0])}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name)
+
+    def agg(self, *unnamed: Never, **aggregates: Aggregate) -> Table:
         """A record for each group: its columns, then one for each aggregate under its name here."""
+        named("agg", unnamed, "n=sm.count()")
         return self._table._next(self._table._table.aggregate(self._by, aggregates_of(aggregates)))
 
     def reduce(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 from . import _sortmill
 from ._asked import (
@@ -24,22 +24,24 @@ from ._asked import (
     function_of,
     how_of,
     is_sorted,
+    named,
     names_of,
     order_of,
     spoken_of,
     timeout_of,
     typed,
-    whole,
     words_of,
 )
 from ._errors import Error, SampleWarning, UsageError
-from ._express import Expr, Operand
+from ._express import Expr, Matches, Operand
 from ._functions import Batches, Record, without_index
 from ._groups import Groups
+from ._instead import hinted
 from ._look import SAMPLE, batches, drawn, of_sample
+from ._numbers import whole
 from ._progress import Progress, shown
 from ._report import Report
-from ._verbs import Aggregate, ColumnType, Formula, Matches, Parts, columns_of
+from ._verbs import Aggregate, ColumnType, Parts, columns_of
 
 Watch = bool | Callable[[Progress], object] | None
 
@@ -91,7 +93,16 @@ class Pipeline:
         self._jobs: list[_sortmill.Job] = []
         self._outputs: list[str] = []
         self._reads: list[Sequence[str]] = []
-        self._observed: dict[str, int] = {}
+        self._ran = 0
+        """So many outputs, the first ones, have been made."""
+
+    def __repr__(self) -> str:
+        return f"<a pipeline of {len(self._jobs)} output{'s' * (len(self._jobs) != 1)}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name)
 
     def read_text(
         self,
@@ -209,6 +220,11 @@ class Pipeline:
         DuckDB, a frame of pandas (an index without a name is left out). They are taken as they are needed, a batch at a time; a
         reader can be read once.
         """
+        if isinstance(source, Table):
+            raise UsageError(
+                "from_arrow takes records that are there: collect_arrow(memory=...) of a table of a pipeline makes them. "
+                "Verbs can follow on the table itself, too"
+            )
         return Table(self, _sortmill.from_arrow(without_index(source)))
 
     def run(
@@ -249,6 +265,7 @@ class Pipeline:
             why = "has become one of the files that are read: write it to another place"
             _none_read(self._outputs[:number], self._reads[number], why)
             reports.append(_watched(job.run, settings, progress))
+            self._ran = max(self._ran, number + 1)
         return Report.joined(reports)
 
     def explain(
@@ -277,12 +294,16 @@ class Pipeline:
     def _write(self, job: _sortmill.Job, path: Path, reads: Sequence[str]) -> None:
         name = os.path.realpath(path)
         if name in self._outputs:
-            raise UsageError(f"two outputs have the name {os.fspath(path)}")
-        observed = dict(job.observed())
-        for what, number in observed.items():
-            if self._observed.get(what, number) != number:
+            at = self._outputs.index(name)
+            if at >= self._ran:
+                raise UsageError(f"two outputs have the name {os.fspath(path)}")
+            # It has been made, and is said anew, as by a cell of a notebook that runs again.
+            del self._outputs[at], self._reads[at], self._jobs[at]
+            self._ran -= 1
+        known = dict(seen for other in self._jobs for seen in other.observed())
+        for what, number in job.observed():
+            if known.get(what, number) != number:
                 raise UsageError(f"two things observed are called {what}")
-        self._observed.update(observed)
         self._outputs.append(name)
         self._reads.append(reads)
         self._jobs.append(job)
@@ -296,6 +317,19 @@ class Table:
         self._reads = reads
         self._table = table
         self._unread: _sortmill.Rows | None = None
+
+    def __repr__(self) -> str:
+        return f"<a table still to be made, of {', '.join(f'{name}: {kind}' for name, kind in self.columns.items())}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name)
+
+    def __getitem__(self, name: object) -> Never:
+        if isinstance(name, str):
+            raise UsageError(f"sm.col({name!r}) stands for a column in expressions, select({name!r}) is a table of it")
+        raise UsageError("the records of a table are computed by iter_batches() or collect()")
 
     def _next(self, table: _sortmill.Table) -> Table:
         return Table(self._pipeline, table, self._reads)
@@ -411,35 +445,36 @@ class Table:
 
     def filter(
         self,
-        function: Expr | Matches | Callable[[Record], Any] | type[Any],
+        function: Expr | Callable[[Record], Any] | type[Any],
         *,
         pure: bool = False,
         timeout: float | None = None,
     ) -> Table:
-        """The records for which a condition is true, as `col("n") > 3`; those that `matches` says; or those, as dictionaries, for
+        """The records for which a condition is true, as `col("n") > 3` or `matches("line", "error")`; or those, as dictionaries, for
         which a function answers true, otherwise as `map`."""
+        if isinstance(function, Matches) and function.of is not None:
+            return self._next(self._table.matches(*function.of))
         if isinstance(function, Expr):
             return self._next(self._table.keep_if(function._expr))
-        if isinstance(function, Matches):
-            one = function
-            return self._next(self._table.matches(one.column, one.pattern, one.invert))
         how = (BATCH_SIZE, flag("pure", pure), timeout_of(timeout))
         return self._next(self._table.call("filter", function_of("filter", function), None, how))
 
-    def with_columns(self, **computed: Formula | Operand) -> Table:
+    def with_columns(self, *unnamed: Never, **computed: Operand) -> Table:
         """All columns, and behind them those that are computed, or in place of others of their names.
 
-        Formulas are `parse`, `timestamp`, `micros` and `hash`, and expressions of columns: `total=col("price") * col("count")`. A
+        They are expressions of columns: `total=col("price") * col("count")`, `part=hash("user") % 8`, `n=parse("n", int)`. A
         value is the same in each record. All are computed of the columns that come in.
         """
+        named("with_columns", unnamed, "x=sm.col('a') * 2")
         return self._next(self._table.with_columns(computed_of(computed)))
 
-    def observe(self, **aggregates: Aggregate) -> Table:
+    def observe(self, *unnamed: Never, **aggregates: Aggregate) -> Table:
         """The same records; what the aggregates make of all of them is in `Report.observed` under their names.
 
         They are those that need no order: not `first`, `count_distinct`, `quantile`, and the least and greatest text. A sum that
         its type does not hold is told as a float.
         """
+        named("observe", unnamed, "n=sm.count()")
         return self._next(self._table.observe(aggregates_of(aggregates)))
 
     def unpivot(self, *columns: str | Sequence[str], name: str) -> Table:
@@ -471,7 +506,7 @@ class Table:
     def sort(
         self,
         by: str | Sequence[str],
-        *,
+        *more: str,
         descending: bool | Sequence[bool] = False,
         nulls_last: bool | Sequence[bool] = False,
     ) -> Table:
@@ -479,14 +514,15 @@ class Table:
 
         Records without a value come first, or last, in either direction.
         """
-        return self._next(self._table.sort(order_of(by, descending, nulls_last)))
+        names = names_of("sort", [by, *more]) if more else by
+        return self._next(self._table.sort(order_of(names, descending, nulls_last)))
 
-    def top(self, count: int, by: str | Sequence[str], *, descending: bool | Sequence[bool] = True) -> Table:
-        """The `count` records with the greatest values; of equal ones those that are first by all other columns.
+    def top(self, n: int, by: str | Sequence[str], *, descending: bool | Sequence[bool] = True) -> Table:
+        """The `n` records with the greatest values; of equal ones those that are first by all other columns.
 
         Records without a value come last.
         """
-        return self._next(self._table.top(whole("top", count), by_of(by, descending)))
+        return self._next(self._table.top(whole("top", n), by_of(by, descending)))
 
     def distinct(self, *, order: GroupOrder = "none") -> Table:
         """Each different record once, in no order that means anything, or sorted by all columns upwards, as `group_by` has it."""
@@ -501,12 +537,13 @@ class Table:
         """
         return Groups(self, names_of("group_by", columns), is_sorted(order))
 
-    def agg(self, **aggregates: Aggregate) -> Table:
+    def agg(self, *unnamed: Never, **aggregates: Aggregate) -> Table:
         """One record: what the aggregates make of all records, each under its name here.
 
         They are those of `Groups.agg`. Of a table that turns out to have no records there is none either. `observe` tells some of
         them in the report, of records that pass by.
         """
+        named("agg", unnamed, "n=sm.count()")
         return self._next(self._table.aggregate_all(aggregates_of(aggregates)))
 
     @property
@@ -548,7 +585,7 @@ class Table:
 
     def head(
         self,
-        count: int = 10,
+        n: int = 10,
         *,
         sample: int | str | None = SAMPLE,
         memory: int | str | None = None,
@@ -569,14 +606,14 @@ class Table:
         iterators in any case.
         """
         settings = asked(memory, temp, threads, processes, worker_memory)
-        records, looked_at = self._first(count, sample, settings, progress)
+        records, looked_at = self._first(whole("head", n), sample, settings, progress)
         if looked_at is not None:
             warnings.warn(f"these records are {looked_at}", SampleWarning, stacklevel=2)
         return records
 
     def show(
         self,
-        count: int = 10,
+        n: int = 10,
         *,
         sample: int | str | None = SAMPLE,
         memory: int | str | None = None,
@@ -588,8 +625,9 @@ class Table:
     ) -> None:
         """Prints its first records, as `head` finds them, and below whether they are of a sample."""
         settings = asked(memory, temp, threads, processes, worker_memory)
-        records, looked_at = self._first(count + 1, sample, settings, progress)
-        print(drawn(list(self.columns), records[:count], len(records) <= count))
+        n = whole("show", n, 0, 2**63)
+        records, looked_at = self._first(n + 1, sample, settings, progress)
+        print(drawn(list(self.columns), records[:n], len(records) <= n))
         if looked_at is not None:
             print(looked_at)
 
@@ -597,8 +635,6 @@ class Table:
         self, count: int, sample: int | str | None, settings: dict[str, Any], progress: Watch
     ) -> tuple[list[Record], str | None]:
         """The first records, and of what they are if there is more."""
-        if count < 0:
-            raise UsageError("there are no fewer than 0 records")
         sampled = bytes_of("sample", sample)
         found = self._table.head(count)
         if found is not None and (found[1] or sampled is not None):
@@ -629,9 +665,7 @@ class Table:
         The table is computed when the first list is asked for, as for `collect_arrow`. What is said is as for
         `Pipeline.run`.
         """
-        if size < 1:
-            raise UsageError("a batch has at least one record")
-        return self._batches(size, asked(memory, temp, threads, processes, worker_memory), progress)
+        return self._batches(whole("size", size, 1), asked(memory, temp, threads, processes, worker_memory), progress)
 
     def _batches(self, size: int, settings: dict[str, Any], progress: Watch) -> Generator[list[Record], None, None]:
         return batches(lambda: _watched(self._table.hold_records, settings, progress)[1], size)

@@ -104,7 +104,8 @@ def _display() -> Any:
     """What shows something in a notebook, if this runs in one."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    if shell is None or type(shell).__name__ != "ZMQInteractiveShell":
+    # Those of others, as of Colab, are made from it.
+    if shell is None or all(kind.__name__ != "ZMQInteractiveShell" for kind in type(shell).__mro__):
         return None
     from IPython.display import display
 

@@ -1,4 +1,4 @@
-"""What verbs take: built-in functions of a column, and aggregates of a group. Data, nothing more."""
+"""What verbs take: what makes records of a column, and aggregates of a group. Data, nothing more."""
 
 from __future__ import annotations
 
@@ -109,57 +109,6 @@ def extract(column: str, pattern: str, columns: Mapping[str, ColumnType], *, kee
 
 
 @dataclass(frozen=True)
-class Matches:
-    """A built-in filter: records by whether a regular expression is found in a column."""
-
-    column: str
-    pattern: str
-    invert: bool = False
-
-
-def matches(column: str, pattern: str, *, invert: bool = False) -> Matches:
-    """The records in whose column a regular expression is found; with `invert` all others, but for those without a value."""
-    return Matches(column, pattern, invert)
-
-
-@dataclass(frozen=True)
-class Formula:
-    """What a column is computed of."""
-
-    kind: str
-    column: str
-    type: str = ""
-    seed: int = 0
-
-
-def parse(column: str, type: ColumnType) -> Formula:
-    """The value of a type that text says; a text that says none is an `InputError`.
-
-    Of `None` it is `None`, and of an empty text, too, where values may be missing, as with `int | None`.
-    """
-    return Formula("parse", column, columns_of({column: type})[0][1])
-
-
-def timestamp(column: str) -> Formula:
-    """The date, or date and time, that text says as RFC 3339 has it: a `datetime` in UTC. The same as `parse(column, datetime)`.
-
-    Between date and time stands a space or a `T`; without a zone it is UTC, and of the seconds six digits behind the point count.
-    Of `None` it is `None`, and of an empty text of a column where values may be missing, too.
-    """
-    return Formula("timestamp", column)
-
-
-def micros(column: str) -> Formula:
-    """Of a column of `datetime` the microseconds since 1970 in UTC, an `int`; of `None` it is `None`."""
-    return Formula("micros", column)
-
-
-def hash(column: str, *, seed: int = 0) -> Formula:
-    """A hash of the value (XXH3, 64 bits), the same on every machine; of `None` it is `None`."""
-    return Formula("hash", column, seed=seed)
-
-
-@dataclass(frozen=True)
 class Aggregate:
     """What is computed of a group."""
 
@@ -225,7 +174,7 @@ def quantile(column: str, fraction: float) -> Aggregate:
 
 
 def approx_quantile(column: str, fraction: float) -> Aggregate:
-    """About what `quantile` is, in 32 KiB for each group and without an order within groups.
+    """About what `quantile` is, in at most 64 KiB for each group and without an order within groups.
 
     To 0.8 % of the number that is nearest in order, where the greatest number is at most a billion times the least and both have
     one sign, to 1.6 % up to 10^18; just as `quantile` where at most 2048 numbers differ.

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sortmill::pipeline::{self, Binary, Formula, Type, Unary};
+use sortmill::pipeline::{self, Binary, Type, Unary};
 
 use crate::table::{kind, or_null};
 use crate::time::micros;
@@ -67,6 +67,21 @@ impl Expr {
         Ok(Self(self.0.clone().binary(what, other.0.clone())))
     }
 
+    /// What a function makes of it, by its name: `of` is a type or a pattern.
+    fn function(&self, name: &str, of: &str, seed: u64) -> PyResult<Self> {
+        let expr = self.0.clone();
+        Ok(Self(match name {
+            "parse" => match or_null(of) {
+                (of, true) => expr.parse(kind(of)?).or_null(),
+                (of, false) => expr.parse(kind(of)?),
+            },
+            "micros" => expr.micros(),
+            "hash" => expr.hash(seed),
+            "matches" => expr.matches(of),
+            _ => return Err(unknown(name)),
+        }))
+    }
+
     /// The same as a value of another type.
     fn cast(&self, name: &str) -> PyResult<Self> {
         Ok(Self(self.0.clone().cast(kind(name)?)))
@@ -82,33 +97,4 @@ impl Expr {
 
 fn unknown(symbol: &str) -> PyErr {
     PyValueError::new_err(format!("nothing is written {symbol:?}"))
-}
-
-/// What a column is computed of: an expression, or what is done, the column it is done to, and the type or seed.
-#[derive(FromPyObject)]
-pub enum Computed<'py> {
-    Expr(PyRef<'py, Expr>),
-    Formula((String, String, String, u64)),
-}
-
-impl Computed<'_> {
-    /// The same for the engine.
-    pub fn formula(&self) -> PyResult<Formula> {
-        let (how, column, of, seed) = match self {
-            Self::Expr(expr) => return Ok(expr.expr().into()),
-            Self::Formula(formula) => formula,
-        };
-        match how.as_str() {
-            "parse" => match or_null(of) {
-                (of, true) => Ok(pipeline::parse(column, kind(of)?).or_null()),
-                (of, false) => Ok(pipeline::parse(column, kind(of)?)),
-            },
-            "timestamp" => Ok(pipeline::timestamp(column)),
-            "micros" => Ok(pipeline::micros(column)),
-            "hash" => Ok(pipeline::hash(column, *seed)),
-            _ => Err(PyValueError::new_err(format!(
-                "there is no formula {how:?}"
-            ))),
-        }
-    }
 }

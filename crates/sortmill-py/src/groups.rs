@@ -182,7 +182,7 @@ struct Hand {
     is_open: bool,
     turned: Turned,
     /// What is wrong with the records, not with the function.
-    error: Option<Error>,
+    error: Option<(Error, PyErr)>,
 }
 
 /// Tells, whatever happens, that the function's thread has ended.
@@ -236,11 +236,14 @@ impl Calls {
             let called = self.group(py, &hand, key.clone());
             let mut hand = alone(&hand).map_err(failed)?;
             if let Err(error) = called {
+                // What the function caught and raised another exception for is not what ended it.
+                let is_same = |told: &PyErr| told.value(py).is(error.value(py));
                 return Err(match hand.error.take() {
-                    Some(error) => Failure::plain(0, error),
-                    None => failed(error).of_group(&key),
+                    Some((own, told)) if is_same(&told) => Failure::plain(0, own),
+                    _ => failed(error).of_group(&key),
                 });
             }
+            hand.error = None;
             hand.pass_rest(py).map_err(failed)?;
             hand.turned.of_open = 0;
             let said = counted(py).map_err(failed)?;
@@ -388,7 +391,7 @@ impl Hand {
                 Ok(record) => Ok(Some(record)),
                 Err(error) => {
                     let exception = raised(py, &error);
-                    self.error = Some(error);
+                    self.error = Some((error, exception.clone_ref(py)));
                     Err(exception)
                 }
             };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sortmill::error::Error;
+use sortmill::error::{Error, ErrorKind};
 use sortmill::io::Host;
 use sortmill::io::sync::Arc;
 use sortmill::pipeline::{PhaseNow, Pipeline, PipelineReport, Settings, Watched};
@@ -99,7 +99,7 @@ fn runs_threads(py: Python<'_>) -> bool {
 impl Runs {
     /// Where functions run if nobody says it: in processes, or in threads where these run at the same time. Only a process can be
     /// ended when it takes too long or too much memory, or end without the user's own.
-    fn place(&self, py: Python<'_>, asked: &Asked) -> Place {
+    fn place(&self, py: Python<'_>, asked: &Asked) -> PyResult<Place> {
         let threads = asked
             .threads
             .unwrap_or_else(sortmill::io::sync::core_count)
@@ -108,13 +108,19 @@ impl Runs {
         let here = Place::Here(if is_free { threads } else { 1 });
         let has_timeout = || self.functions.iter().any(|one| one.timeout.is_some());
         let needs_process = || asked.worker_memory.is_some() || has_timeout();
-        match asked.processes {
+        Ok(match asked.processes {
             _ if self.functions.is_empty() => here,
+            Some(0) if has_timeout() => {
+                let cause =
+                    "timeout= ends a worker process that takes too long, and processes=0 has none";
+                let error = Error::new(ErrorKind::Usage, "planning the job", cause);
+                return Err(raised(py, &error));
+            }
             Some(0) => here,
             Some(count) => Place::Processes(count),
             None if is_free && !needs_process() => here,
             None => Place::Processes(threads),
-        }
+        })
     }
 
     /// What functions run in at `place`, of which at most `most` processes are needed.
@@ -138,7 +144,7 @@ impl Runs {
         asked: &Asked,
         make: impl Fn(&Arc<Running>) -> Result<Pipeline, Error> + Sync,
     ) -> PyResult<String> {
-        let place = self.place(py, asked);
+        let place = self.place(py, asked)?;
         // One plan calls one function at a time.
         let pool = self.pool(py, asked, (place, 1))?;
         let running = Arc::new(Running::new(pool.clone()));
@@ -167,7 +173,7 @@ impl Runs {
         what: impl FnOnce(&Arc<Running>, &Settings, &Host, &Stop) -> Result<(PipelineReport, T), Error>
         + Send,
     ) -> PyResult<(Told, T)> {
-        let place = self.place(py, asked);
+        let place = self.place(py, asked)?;
         let pool = self.pool(py, asked, (place, usize::MAX))?;
         let running = Arc::new(Running::new(pool.clone()));
         let watched: Arc<Watched> = Arc::default();

@@ -12,13 +12,13 @@ use sortmill::io::sync::Arc;
 use sortmill::io::sync::atomic::{AtomicU64, Ordering};
 use sortmill::job::Compress;
 use sortmill::pipeline::{
-    self, Aggregate, BatchFn, Column, Command, Form, Formula, Groups, MakeBatchFn, Order, Owned,
-    Parts, Pipeline, Type, Value,
+    self, Aggregate, BatchFn, Column, Command, Form, Groups, MakeBatchFn, Order, Owned, Parts,
+    Pipeline, Type, Value,
 };
 
 use crate::batched::{Definition, Here, Kind};
 use crate::errors::raised;
-use crate::expr::{Computed, Expr};
+use crate::expr::Expr;
 use crate::function::record_dict;
 use crate::grouped::groups;
 use crate::host;
@@ -490,18 +490,18 @@ impl Table {
     fn with_columns(
         &self,
         py: Python<'_>,
-        computed: Vec<(String, Computed<'_>)>,
+        computed: Vec<(String, PyRef<'_, Expr>)>,
     ) -> PyResult<Self> {
-        let mut formulas = Vec::new();
-        for (name, computed) in computed {
-            formulas.push((name, computed.formula()?));
-        }
+        let exprs: Vec<_> = computed
+            .iter()
+            .map(|(name, expr)| (name.clone(), expr.expr()))
+            .collect();
         self.next(py, move |table| {
-            let formulas = formulas.iter();
-            let formulas: Vec<(&str, Formula)> = formulas
-                .map(|(name, formula)| (&**name, formula.clone()))
+            let exprs: Vec<_> = exprs
+                .iter()
+                .map(|(name, expr)| (&**name, expr.clone()))
                 .collect();
-            table.with_columns(&formulas)
+            table.with_columns(&exprs)
         })
     }
 

@@ -41,10 +41,16 @@ impl Raised {
     /// The exception that `error` tells of, or the first one.
     fn cause_of(&self, py: Python<'_>, error: &Error) -> Option<PyErr> {
         let mut exceptions = std::mem::take(&mut *lock(&self.exceptions));
-        // Behind it may stand in which group, and in which records.
+        // In front of it may stand which record raised it, and behind it in which group, and in which records.
         let is_told = |exception: &PyErr| {
-            let behind = error.cause.strip_prefix(&*words(py, exception));
-            behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(", "))
+            let said = words(py, exception);
+            error
+                .cause
+                .split_once(&*said)
+                .is_some_and(|(front, behind)| {
+                    (front.is_empty() || front.ends_with(": "))
+                        && (behind.is_empty() || behind.starts_with(", "))
+                })
         };
         let told = exceptions.iter().position(is_told);
         (!exceptions.is_empty()).then(|| exceptions.swap_remove(told.unwrap_or(0)))

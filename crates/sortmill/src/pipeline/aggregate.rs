@@ -14,7 +14,7 @@ use super::column::{Column, Type, Value, corrupt, take};
 use super::count_bytes::{COUNT_BYTES_MAX, count_bytes, take_count};
 use super::exact::{ExactSum, mean_of_whole};
 use super::quantile::Quantile;
-use super::reckon::shown;
+use super::reckon::{one_nan, shown};
 use super::sketch::Sketch;
 use super::steps::Steps;
 use crate::error::{Error, ErrorKind, Result};
@@ -116,7 +116,7 @@ pub fn quantile(column: impl Into<String>, fraction: f64) -> Aggregate {
 
 /// About the value that `fraction` (0 to 1) of a column's numbers lie below, as an f64: to 0.8 % of the number that is nearest in
 /// order, where the greatest number is at most a billion times the least and both have one sign, to 1.6 % up to 10^18; just as
-/// [`quantile`] where at most 2048 numbers differ. 32 KiB for each group, however many there are; the same for any order of the records (`steps.rs`), and combined while they are mapped.
+/// [`quantile`] where at most 2048 numbers differ. At most 64 KiB for each group, however many there are; the same for any order of the records (`steps.rs`), and combined while they are mapped.
 pub fn approx_quantile(column: impl Into<String>, fraction: f64) -> Aggregate {
     of(Kind::ApproxQuantile(fraction.to_bits()), column)
 }
@@ -382,7 +382,7 @@ impl Computed {
     /// # Errors
     /// [`ErrorKind::Input`] for a sum that is no number of its column's type.
     pub fn value<'s>(&self, state: &'s State) -> Result<Value<'s>> {
-        Ok(match state {
+        Ok(as_one_nan(match state {
             State::Whole(_, 0) | State::Float(_, 0) if self.nullable => Value::Null,
             State::Count(count) | State::Distinct(count) => Value::U64(*count),
             State::Quantile(quantile) => quantile.value().ok_or_else(corrupt)?,
@@ -408,7 +408,15 @@ impl Computed {
                 })?
             }
             State::Value(held) => held.as_ref().map_or(Value::Null, Owned::value),
-        })
+        }))
+    }
+}
+
+/// A value as it is, of what is no number the same one always: which of two was there first depends on who was faster.
+fn as_one_nan(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::F64(value) => Value::F64(one_nan(value)),
+        value => value,
     }
 }
 
@@ -710,7 +718,7 @@ impl Computed {
     pub fn of_word(&self, word: u64) -> Value<'static> {
         match self.kind {
             Kind::Count => Value::U64(word),
-            _ => self.of_bits(word),
+            _ => as_one_nan(self.of_bits(word)),
         }
     }
 

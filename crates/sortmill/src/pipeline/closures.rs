@@ -32,6 +32,7 @@ use sortmill_io::sync::Arc;
 
 use super::aggregate::Owned;
 use super::column::{Column, Type, Value};
+use super::reckon::shown;
 use super::verbs::{EachFn, FilterFn, Parts, Sink};
 use super::{NodeKind, Step, Table};
 use crate::error::{Error, ErrorKind, Result};
@@ -204,9 +205,23 @@ impl<'v> Value<'v> {
     }
 
     fn is_no(&self, kind: &str) -> Error {
-        let cause = format!("{self:?} is no {kind}");
+        let cause = format!("{} is no {kind}", told(*self));
         Error::new(ErrorKind::Function, "calling a function", cause)
     }
+}
+
+/// A value and of which type it is, in words that are not too many.
+pub(super) fn told(value: Value<'_>) -> String {
+    let kind = match value {
+        Value::Null => return "null".to_owned(),
+        Value::Bytes(_) => return shown(value),
+        Value::I64(_) => Type::I64,
+        Value::U64(_) => Type::U64,
+        Value::F64(_) => Type::F64,
+        Value::Bool(_) => Type::Bool,
+        Value::Timestamp(micros) => return format!("timestamp {micros}"),
+    };
+    format!("{} {}", kind.name(), shown(value))
 }
 
 impl From<&str> for Owned {

@@ -21,7 +21,6 @@ use std::ops;
 
 use super::aggregate::Owned;
 use super::column::Type;
-use super::compute::Formula;
 use super::reckon::Reckoned;
 use super::verbs::Step;
 use super::{NodeKind, Table, wrong};
@@ -44,6 +43,32 @@ pub(super) enum Said {
     Binary(Binary, Box<[Expr; 2]>),
     IfElse(Box<[Expr; 3]>),
     Cast(Type, Box<Expr>),
+    Function(Function, Box<Expr>),
+}
+
+/// What functions make of a value (`compute.rs`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Function {
+    /// What text says; an empty one that there is no value, if `or_null`.
+    Parse { kind: Type, or_null: bool },
+    /// A time as a number.
+    Micros,
+    /// Under a seed.
+    Hash(u64),
+    /// Whether a regular expression is found in it.
+    Matches(String),
+}
+
+impl Function {
+    /// How it is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Parse { .. } => "parse",
+            Self::Micros => "micros",
+            Self::Hash(_) => "hash",
+            Self::Matches(_) => "matches",
+        }
+    }
 }
 
 /// What is made of one value.
@@ -195,6 +220,11 @@ impl Expr {
         Self(Said::Binary(what, Box::new([self, other.into()])))
     }
 
+    /// What `function` makes of it.
+    pub(super) fn function(self, function: Function) -> Self {
+        Self(Said::Function(function, Box::new(self)))
+    }
+
     /// The same as a value of type `kind`: of floats the whole part, of false and true 0 and 1. A number that the type does not
     /// hold is bad input. What text says tells [`super::parse`].
     #[must_use]
@@ -340,12 +370,6 @@ impl From<&Expr> for Expr {
 impl From<i32> for Expr {
     fn from(value: i32) -> Self {
         lit(i64::from(value))
-    }
-}
-
-impl From<Expr> for Formula {
-    fn from(expr: Expr) -> Self {
-        Self::of(expr)
     }
 }
 

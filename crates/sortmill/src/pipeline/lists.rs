@@ -8,7 +8,7 @@
 
 use sortmill_io::sync::Arc;
 
-use super::aggregate::Owned;
+use super::aggregate::{Owned, in_group};
 use super::column::{Column, Type, Value};
 use super::groups::{Event, MakeStreamFn};
 use super::verbs::{Sink, Step};
@@ -72,9 +72,9 @@ impl Groups {
 }
 
 fn too_long(record: &[Value<'_>], by: &[usize]) -> Error {
-    let group: Vec<&Value<'_>> = by.iter().map(|&at| &record[at]).collect();
-    let cause = format!("the list of group {group:?} has more than {LIST_BYTES_MAX} bytes");
-    Error::new(ErrorKind::Input, "packing a list", cause)
+    let cause = format!("its list has more than {LIST_BYTES_MAX} bytes");
+    let error = Error::new(ErrorKind::Input, "packing a list", cause);
+    in_group(error, by.iter().map(|&at| record[at]))
 }
 
 fn write_number(mut number: u64, to: &mut Vec<u8>) {

@@ -131,22 +131,30 @@ fn words(
     Ok(end.map(|end| at + end))
 }
 
-/// Where between two words the first of `text` that is no letter nor digit stands, which may begin within a letter.
+/// Where between two words the first of `text` that is no letter nor digit stands, which may begin within a letter. No more is looked
+/// at than a little behind it.
 fn border(text: &[u8]) -> Option<usize> {
+    const LOOK_BYTES: usize = 256;
     let is_within = |byte: &u8| (0x80..0xc0).contains(byte);
     let mut at = text
         .iter()
         .take(3)
         .take_while(|&byte| is_within(byte))
         .count();
-    for chunk in text[at..].utf8_chunks() {
-        let mut letters = chunk.valid().char_indices();
-        if let Some((end, _)) = letters.find(|(_, letter)| !letter.is_alphanumeric()) {
-            return Some(at + end);
-        }
-        at += chunk.valid().len();
-        if !chunk.invalid().is_empty() {
-            return Some(at);
+    while at < text.len() {
+        let end = text.len().min(at + LOOK_BYTES);
+        for chunk in text[at..end].utf8_chunks() {
+            let mut letters = chunk.valid().char_indices();
+            if let Some((end, _)) = letters.find(|(_, letter)| !letter.is_alphanumeric()) {
+                return Some(at + end);
+            }
+            at += chunk.valid().len();
+            let invalid = chunk.invalid().len();
+            // What is cut off may be the beginning of a letter: it is looked at again with what follows.
+            let may_be_cut = at + invalid == end && end < text.len();
+            if invalid > 0 && !may_be_cut {
+                return Some(at);
+            }
         }
     }
     None
@@ -286,8 +294,43 @@ mod tests {
         check(&split("line", ","), &",".repeat(70_000), 10);
         check(&words("line"), &"a ".repeat(40_000), 10);
         check(&ngrams("line", 3000), &"a ".repeat(4000), 1);
+        // Words of letters of three bytes, which are looked at in parts that end within one.
+        let long = "語".repeat(50_000);
+        check(&words("line"), &format!("a {long} b {long} c"), 1);
         // Borders that are not ASCII.
         check(&words("line"), &"語文，字。".repeat(20_000), 10);
+    }
+
+    /// For each piece all of the rest was looked at for a border, so a long line took time in the square of its length: of 16 MiB, as
+    /// here, most of a minute.
+    #[test]
+    fn a_border_is_looked_for_nearby() {
+        let far = |tail: &[u8]| [&b"ab ".repeat(30)[..], tail].concat();
+        assert_eq!(border(&far(b"")), Some(2));
+        assert_eq!(border("語語".as_bytes()), None);
+        assert_eq!(border(&"語".as_bytes()[1..]), None);
+        for length in 250..262 {
+            let word = "w".repeat(length);
+            assert_eq!(border(word.as_bytes()), None);
+            for (tail, is_border) in [("語x", false), ("。x", true), ("😀", true)] {
+                let text = format!("{word}{tail}");
+                assert_eq!(
+                    border(text.as_bytes()),
+                    is_border.then_some(length),
+                    "{tail} at {length}"
+                );
+                let cut = &text.as_bytes()[..length + 2];
+                assert_eq!(border(cut), Some(length), "{tail} cut off at {length}");
+            }
+            let mut bad = word.clone().into_bytes();
+            bad.extend_from_slice(b"\xff\xfe");
+            assert_eq!(border(&bad), Some(length));
+        }
+        check(
+            &words("line"),
+            &format!("{} ", "w".repeat(2000)).repeat(8000),
+            10,
+        );
     }
 
     /// Two such steps in a row: what the first one makes waits until the second has room again.

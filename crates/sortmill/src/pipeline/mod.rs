@@ -95,7 +95,7 @@ pub use aggregate::{
 pub use closures::{FlatMap, columns_of, each};
 pub use column::{Column, Type, Value};
 pub use command::Command;
-pub use compute::{Formula, hash, micros, parse, timestamp};
+pub use compute::{hash, micros, parse, timestamp};
 pub use exact::ExactSum;
 pub use express::{Binary, Expr, Unary, col, if_else, list_length, lit};
 pub use gather::{
@@ -192,14 +192,14 @@ impl Table {
     }
 
     /// All columns and those that are computed, which take the place of others of their names or stand behind them all: each
-    /// by a [`Formula`] or an [`Expr`] of the columns that come in.
+    /// by an [`Expr`] of the columns that come in.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there, or of a type that this cannot be computed of.
-    pub fn with_columns<F: Into<Formula> + Clone>(&self, computed: &[(&str, F)]) -> Result<Self> {
-        let formulas = computed.iter().map(|(name, of)| (*name, of.clone().into()));
-        let formulas: Vec<(&str, Formula)> = formulas.collect();
-        let (with, columns) = With::new(&self.columns, &formulas)?;
+    pub fn with_columns<E: Into<Expr> + Clone>(&self, computed: &[(&str, E)]) -> Result<Self> {
+        let exprs = computed.iter().map(|(name, of)| (*name, of.clone().into()));
+        let exprs: Vec<(&str, Expr)> = exprs.collect();
+        let (with, columns) = With::new(&self.columns, &exprs)?;
         let names: Vec<&str> = computed.iter().map(|(name, _)| *name).collect();
         let name = format!("with {}", names.join(", "));
         self.then(name, NodeKind::Step(Step::With(with)), columns)

@@ -130,7 +130,9 @@ fn next(os: &dyn Os, sides: &mut [Side], sink: Sink<'_>) -> Result<bool> {
         count,
         |_| {
             if let Some(least) = told.take() {
-                return (sides[least].columns[0].take(&mut { rests[least] })).ok_or_else(corrupt);
+                let side = &sides[least];
+                return (side.columns[0].take(&mut { rests[least] }))
+                    .ok_or_else(|| side.file.damaged());
             }
             loop {
                 let (file, number, column) = wanted.next().ok_or_else(corrupt)?;
@@ -140,7 +142,8 @@ fn next(os: &dyn Os, sides: &mut [Side], sink: Sink<'_>) -> Result<bool> {
                         _ => return Ok(nothing(column)),
                     }
                 }
-                let value = column.take(&mut rests[file]).ok_or_else(corrupt)?;
+                let value = column.take(&mut rests[file]);
+                let value = value.ok_or_else(|| sides[file].file.damaged())?;
                 if number > 0 {
                     return Ok(value);
                 }
@@ -212,7 +215,8 @@ impl Side {
             return Ok(());
         };
         let mut rest = self.file.loaded(bytes);
-        let value = self.columns[0].take(&mut rest).ok_or_else(corrupt)?;
+        let value = self.columns[0].take(&mut rest);
+        let value = value.ok_or_else(|| self.file.damaged())?;
         let (hash, key) = &mut self.at;
         key.clear();
         key::write(&self.group, &[value], key);

@@ -7,8 +7,10 @@ use std::cmp::Ordering;
 
 use super::aggregate::Owned;
 use super::column::{Column, Type, Value};
-use super::express::{Binary, Expr, Said, Unary};
+use super::compute::hash_of;
+use super::express::{Binary, Expr, Function, Said, Unary};
 use super::lists::list_length;
+use super::patterns::Pattern;
 use super::{find, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -38,6 +40,11 @@ enum Node {
     FillNull(Box<[Node; 2]>),
     IfElse(Box<[Node; 3]>),
     Cast(Type, Box<Node>),
+    /// What text says, and whether an empty one says that there is no value.
+    Parse(Type, bool, Box<Node>),
+    Micros(Box<Node>),
+    Hash(u64, Box<Node>),
+    Matches(Pattern, Box<Node>),
 }
 
 /// So many expressions are in each other at most: each takes some of a thread's stack.
@@ -104,7 +111,45 @@ impl Reckoned {
                 })
             }
             Said::Cast(kind, of) => below(of)?.cast(*kind),
+            Said::Function(function, of) => {
+                let name = match &of.0 {
+                    Said::Column(name) => Some(&**name),
+                    _ => None,
+                };
+                below(of)?.function(function, name)
+            }
         }
+    }
+
+    /// What a function makes of it, which is a column of this name, or something else.
+    fn function(self, function: &Function, name: Option<&str>) -> Result<Self> {
+        let (is_fit, wanted) = match function {
+            Function::Parse { .. } | Function::Matches(_) => (self.kind.is_bytes(), "text"),
+            Function::Micros => (self.kind == Type::Timestamp, "timestamp"),
+            Function::Hash(_) => (true, "anything"),
+        };
+        if !is_fit {
+            let kind = self.kind.name();
+            let of = name.map_or_else(|| format!("what {} takes", function.name()), str::to_owned);
+            return Err(wrong(format!("{of} is of type {kind}, and no {wanted}")));
+        }
+        let mut nullable = self.nullable;
+        let of = Box::new(self.node);
+        let (node, kind) = match *function {
+            Function::Parse { kind, or_null } => {
+                nullable |= or_null;
+                let empty_is_null = nullable && !kind.is_bytes();
+                (Node::Parse(kind, empty_is_null, of), kind)
+            }
+            Function::Micros => (Node::Micros(of), Type::I64),
+            Function::Hash(seed) => (Node::Hash(seed, of), Type::U64),
+            Function::Matches(ref text) => (Node::Matches(Pattern::new(text)?, of), Type::Bool),
+        };
+        Ok(Self {
+            node,
+            kind,
+            nullable,
+        })
     }
 
     fn unary(self, what: Unary) -> Result<Self> {
@@ -305,7 +350,7 @@ impl Node {
             Self::Column(at) => record[*at],
             Self::Literal(value) => value.value(),
             Self::Minus(of) => match of.value(record)? {
-                Value::F64(value) => Value::F64(-value),
+                Value::F64(value) => Value::F64(one_nan(-value)),
                 Value::Null => Value::Null,
                 value => fit(Type::I64, whole(value).map(|whole| -whole), || {
                     format!("-({})", shown(value))
@@ -370,6 +415,23 @@ impl Node {
                 _ => of[2].value(record)?,
             },
             Self::Cast(kind, of) => cast(*kind, of.value(record)?)?,
+            Self::Parse(kind, empty_is_null, of) => match of.value(record)? {
+                Value::Null => Value::Null,
+                text if *empty_is_null && text.bytes().trim_ascii().is_empty() => Value::Null,
+                text => kind.parse(text.bytes())?,
+            },
+            Self::Micros(of) => match of.value(record)? {
+                Value::Timestamp(micros) => Value::I64(micros),
+                _ => Value::Null,
+            },
+            Self::Hash(seed, of) => match of.value(record)? {
+                Value::Null => Value::Null,
+                value => Value::U64(hash_of(value, *seed)),
+            },
+            Self::Matches(pattern, of) => match of.value(record)? {
+                Value::Null => Value::Null,
+                text => Value::Bool(pattern.is_in(text.bytes())),
+            },
         })
     }
 }
@@ -444,15 +506,24 @@ fn of_whole(what: Binary, one: i128, other: i128) -> Option<i128> {
     }
 }
 
+/// A float as it is, of all that are no numbers the same one: their bits differ between processors.
+pub(super) fn one_nan(value: f64) -> f64 {
+    const NAN_BITS: u64 = 0x7ff8 << 48;
+    match value.is_nan() {
+        true => f64::from_bits(NAN_BITS),
+        false => value,
+    }
+}
+
 fn of_floats(what: Binary, one: f64, other: f64) -> f64 {
-    match what {
+    one_nan(match what {
         Binary::Add => one + other,
         Binary::Subtract => one - other,
         Binary::Multiply => one * other,
         Binary::FloorDivide => divided(one, other).0,
         Binary::Remainder => divided(one, other).1,
         _ => one / other,
-    }
+    })
 }
 
 /// Quotient, rounded down, and remainder, as CPython's `divmod` has them (Objects/floatobject.c): what is left fits the quotient,
@@ -515,182 +586,4 @@ fn cast(kind: Type, value: Value<'_>) -> Result<Value<'_>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::express::{col, if_else, lit};
-    use super::*;
-
-    const NAMES: [&str; 7] = ["i", "u", "f", "b", "s", "list", "none"];
-
-    fn columns() -> Vec<Column> {
-        let kinds = [
-            Type::I64,
-            Type::U64,
-            Type::F64,
-            Type::Bool,
-            Type::String,
-            Type::Binary,
-            Type::I64,
-        ];
-        let both = NAMES.iter().zip(kinds);
-        let mut columns: Vec<Column> = both.map(|(&name, kind)| Column::new(name, kind)).collect();
-        columns[6] = columns[6].clone().or_null();
-        columns
-    }
-
-    fn record(i: i64, u: u64, f: f64) -> [Value<'static>; 7] {
-        let list = Value::Bytes(&[0x07, 0xa5, 0x02, 0x00]);
-        let (b, s) = (Value::Bool(i > 0), Value::Bytes(b"text"));
-        [
-            Value::I64(i),
-            Value::U64(u),
-            Value::F64(f),
-            b,
-            s,
-            list,
-            Value::Null,
-        ]
-    }
-
-    /// What `expr` makes of a record, as it is shown, and of which type it says that is.
-    fn check(expr: Expr, of: (i64, u64, f64), kind: Type, wanted: Value<'_>) {
-        let reckoned = Reckoned::new(&expr, &columns()).unwrap();
-        assert_eq!(reckoned.kind, kind, "{expr:?}");
-        let record = record(of.0, of.1, of.2);
-        let found = reckoned.value(&record).unwrap();
-        assert_eq!(format!("{found:?}"), format!("{wanted:?}"), "{expr:?}");
-        assert!(reckoned.nullable || !found.is_null());
-    }
-
-    #[test]
-    fn numbers_are_reckoned_with() {
-        use Type::{Bool, F64, I64, U64};
-        let of = (-7, 3, 0.5);
-        let (i, u, f) = (|| col("i"), || col("u"), || col("f"));
-        check(i() + 1, of, I64, Value::I64(-6));
-        check(u() + 1, of, U64, Value::U64(4));
-        check(i() - u() * 2u64 + 1, of, I64, Value::I64(-12));
-        check(10 - u(), of, U64, Value::U64(7));
-        check(u() / 2, of, F64, Value::F64(1.5));
-        check(i().floor_div(2), of, I64, Value::I64(-4));
-        check(i() % 4, of, I64, Value::I64(1));
-        check(i() % -4, of, I64, Value::I64(-3));
-        check(u() % 2, of, U64, Value::U64(1));
-        check(0.85 * u() + f(), of, F64, Value::F64(0.85 * 3.0 + 0.5));
-        check((-f()).floor_div(1.0), of, F64, Value::F64(-1.0));
-        check(-f() % 2.0, of, F64, Value::F64(1.5));
-        check(-i(), of, I64, Value::I64(7));
-        check(-u(), of, I64, Value::I64(-3));
-        check(i().abs(), of, I64, Value::I64(7));
-        check((f() - 3).abs(), of, F64, Value::F64(2.5));
-        check((f() * 7).cast(U64), of, U64, Value::U64(3));
-        check((f() * -7).cast(I64), of, I64, Value::I64(-3));
-        check(col("b").cast(I64) + u(), of, I64, Value::I64(3));
-        check(u().cast(F64), of, F64, Value::F64(3.0));
-        check(f() / 0, of, F64, Value::F64(f64::INFINITY));
-        let wide = (i64::MIN, u64::MAX, f64::NAN);
-        check(u().gt(i()), wide, Bool, Value::Bool(true));
-        check(u() % 10, wide, U64, Value::U64(5));
-        // Numbers that only one of the types holds, on the way to one that it does.
-        check(u() + i(), wide, I64, Value::I64(i64::MAX));
-        check(u().floor_div(-4), wide, I64, Value::I64(-(1 << 62)));
-        check((u() - u()) * i(), wide, I64, Value::I64(0));
-        check(f().eq(f()), wide, Bool, Value::Bool(false));
-        check(f().ne(f()), wide, Bool, Value::Bool(true));
-        check(col("list").unary(Unary::ListLength), of, U64, Value::U64(3));
-    }
-
-    #[test]
-    fn what_a_type_does_not_hold_is_an_error() {
-        let of = (i64::MIN, 3, 1e300);
-        let (i, u, f) = (|| col("i"), || col("u"), || col("f"));
-        for (expr, cause) in [
-            (u() - 5, "3 - 5 is no value of type u64"),
-            (i() - 1, "-9223372036854775808 - 1 is no value of type i64"),
-            (i().abs(), "abs(-9223372036854775808)"),
-            (-i(), "-(-9223372036854775808) is no value of type i64"),
-            (u().floor_div(0), "3 // 0 is no value of type u64"),
-            (i() % 0, "% 0 is no value of type i64"),
-            (f().cast(Type::U64), "is no value of type u64"),
-            ((f() * 1e300).cast(Type::I64), "inf is no value of type i64"),
-            (i().cast(Type::U64), "is no value of type u64"),
-            (lit(u64::MAX) * u64::MAX, "is no value of type u64"),
-        ] {
-            let reckoned = Reckoned::new(&expr, &columns()).unwrap();
-            let record = record(of.0, of.1, of.2);
-            let error = reckoned.value(&record).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Input);
-            assert!(error.cause.contains(cause), "{error}");
-        }
-    }
-
-    #[test]
-    fn expressions_in_each_other_are_not_too_many() {
-        let deep = |count: usize| (1..count).fold(col("u"), |expr, _| expr + 1);
-        let of = (0, 3, 0.5);
-        check(deep(500), of, Type::U64, Value::U64(502));
-        for expr in [deep(501), deep(5_000)] {
-            let error = Reckoned::new(&expr, &columns()).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Usage);
-            assert!(error.cause.contains("at most 500 others"), "{error}");
-        }
-    }
-
-    #[test]
-    fn conditions_and_what_is_missing() {
-        use Type::{Bool, I64, String};
-        let of = (1, 3, 0.5);
-        let none = || col("none");
-        let (yes, no) = (|| col("b"), || !col("b"));
-        check(none() + 1, of, I64, Value::Null);
-        check(none().is_null(), of, Bool, Value::Bool(true));
-        check(none().fill_null(5) + 1, of, I64, Value::I64(6));
-        check(none().eq(none()), of, Bool, Value::Null);
-        let unknown = || none().gt(0);
-        check(yes() & no(), of, Bool, Value::Bool(false));
-        check(yes() | no(), of, Bool, Value::Bool(true));
-        check(unknown() & no(), of, Bool, Value::Bool(false));
-        check(no() & unknown(), of, Bool, Value::Bool(false));
-        check(unknown() & yes(), of, Bool, Value::Null);
-        check(yes() & unknown(), of, Bool, Value::Null);
-        check(unknown() | yes(), of, Bool, Value::Bool(true));
-        check(unknown() | no(), of, Bool, Value::Null);
-        check(col("s").lt("tf"), of, Bool, Value::Bool(true));
-        check(
-            if_else(col("i").ge(1), "a", col("s")),
-            of,
-            String,
-            Value::Bytes(b"a"),
-        );
-        // Only the one that is asked for is computed, and neither where nobody knows.
-        check(
-            if_else(no(), col("i").floor_div(0), 2),
-            of,
-            I64,
-            Value::I64(2),
-        );
-        check(if_else(unknown(), 1, 2), of, I64, Value::I64(2));
-        check(if_else(yes(), 1, 2.5), of, Type::F64, Value::F64(1.0));
-    }
-
-    #[test]
-    fn types_that_do_not_go_together() {
-        for (expr, cause) in [
-            (col("x") + 1, "there is no column x"),
-            (col("s") + 1, "+ takes numbers, and not type string"),
-            (col("s").eq(1), "not string and i64"),
-            (!col("i"), "not takes a condition, and not type i64"),
-            (
-                col("b") & col("i"),
-                "and takes conditions, and not type i64",
-            ),
-            (if_else(col("i"), 1, 2), "if_else takes conditions"),
-            (col("s").cast(Type::I64), "what text says tells parse"),
-            (col("s").unary(Unary::ListLength), "a list, which is binary"),
-            (-col("b"), "- takes a number"),
-        ] {
-            let error = Reckoned::new(&expr, &columns()).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Usage);
-            assert!(error.cause.contains(cause), "{error}");
-        }
-    }
-}
+mod tests;

@@ -177,7 +177,7 @@ impl RowFile {
             wrong(ErrorKind::Input, cause)
         };
         let length = made.load(os).map_err(|error| match error.kind {
-            ErrorKind::Corrupt => other(),
+            ErrorKind::Input => other(),
             _ => error,
         })?;
         let length = length.ok_or_else(other)?;
@@ -197,7 +197,7 @@ impl RowFile {
     /// Hands the next record to `see`, if there is one. Answers whether there was.
     ///
     /// # Errors
-    /// The system's, that of `see`, and [`crate::error::ErrorKind::Corrupt`] for what is no such record.
+    /// The system's, that of `see`, and [`ErrorKind::Input`], with its place, for what is no such record.
     pub fn next(
         &mut self,
         os: &dyn Os,
@@ -206,7 +206,15 @@ impl RowFile {
         let Some(bytes) = self.load(os)? else {
             return Ok(false);
         };
-        read(&self.columns, self.loaded(bytes), see)?;
+        let mut is_read = false;
+        let read = read(&self.columns, self.loaded(bytes), |values| {
+            is_read = true;
+            see(values)
+        });
+        read.map_err(|error| match is_read {
+            true => error,
+            false => self.damaged(),
+        })?;
         self.pass(bytes);
         Ok(true)
     }
@@ -216,8 +224,8 @@ impl RowFile {
         let Some(length) = self.have(os, KV_HEADER_BYTES)? else {
             return Ok(None);
         };
-        let bytes = usize::try_from(length).map_err(|_| corrupt())?;
-        self.have(os, bytes)?.ok_or_else(corrupt)?;
+        let bytes = usize::try_from(length).map_err(|_| self.damaged())?;
+        self.have(os, bytes)?.ok_or_else(|| self.damaged())?;
         Ok(Some(bytes))
     }
 
@@ -236,6 +244,15 @@ impl RowFile {
         (&self.file.path, self.offset + self.at as u64)
     }
 
+    /// The error of a record that is none, at its place.
+    pub(super) fn damaged(&self) -> Error {
+        let cause = "the file ends within a record, or is not as it was written";
+        let (path, offset) = self.place();
+        Error::new(ErrorKind::Input, DOING, cause)
+            .at(path)
+            .offset(offset)
+    }
+
     /// Reads on until `wanted` bytes of the next record are there. Answers how many it has; `None` at the end.
     fn have(&mut self, os: &dyn Os, wanted: usize) -> Result<Option<u64>> {
         const READ_BYTES: usize = 256 << 10;
@@ -252,7 +269,7 @@ impl RowFile {
             self.bytes.truncate(before + moved);
             match (moved, before) {
                 (0, 0) => return Ok(None),
-                (0, _) => return Err(corrupt()),
+                (0, _) => return Err(self.damaged()),
                 _ => {}
             }
         }

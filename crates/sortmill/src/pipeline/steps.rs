@@ -1,4 +1,4 @@
-//! About which value a fraction of all lie below, in 32 KiB.
+//! About which value a fraction of all lie below, in at most 64 KiB.
 //!
 //! Values are counted by steps: floats that begin with the same bits, of those that compare as floats do (`key.rs`). A step is
 //! one value at first; when there are too many, each two beside each other become one, and so on. So a step is wide where

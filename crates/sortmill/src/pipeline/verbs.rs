@@ -9,6 +9,7 @@ use regex::bytes::CaptureLocations;
 use sortmill_io::sync::Arc;
 
 use super::aggregate::State;
+use super::closures::told;
 use super::column::{Column, Type, Value, row};
 use super::compute::With;
 use super::draw::{Place, Sample};
@@ -554,7 +555,12 @@ pub(super) fn check_values(values: &[Value<'_>], made: &[Column]) -> Result<()> 
         ),
         _ => {
             let wanted: Vec<String> = made.iter().map(Column::type_name).collect();
-            format!("it made {values:?}, which is not ({})", wanted.join(", "))
+            let found: Vec<String> = values.iter().map(|&value| told(value)).collect();
+            format!(
+                "it made ({}), which is not ({})",
+                found.join(", "),
+                wanted.join(", ")
+            )
         }
     };
     Err(Error::new(ErrorKind::Function, "calling a function", cause))
@@ -607,7 +613,7 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
             row.clear();
             starts.clear();
             rows_of_words(finder, text, *lower, (row, starts))?;
-            let mut ranges = starts.windows(count + 1);
+            let mut ranges = starts.windows(count.saturating_add(1));
             ranges.try_for_each(|of| next(&[Value::Bytes(&row[of[0]..of[*count] - 1])]))
         }
         How::Extract { pattern } => pattern.extract(text, &parts.made, &mut scratch.found, next),

@@ -133,7 +133,7 @@ fn map_flat_map_and_filter() {
 
     // A function that asks for another type than the column's, and a column that is not there.
     let wrong = lines.table().filter(["key"], |[key]| Ok(key.f64()? > 0.0));
-    lines.fails(&wrong.unwrap(), ErrorKind::Function, "I64(");
+    lines.fails(&wrong.unwrap(), ErrorKind::Function, "i64 ");
     let error = lines
         .table()
         .map(["other"], [("x", Type::Bool)], |_| Ok([true.into()]));
@@ -351,10 +351,16 @@ fn lists_and_files_side_by_side() {
     assert!(error.path.as_ref().unwrap().ends_with("by key"));
     let bytes = std::fs::read(&files[2].0).unwrap();
     std::fs::write(&files[2].0, &bytes[..bytes.len() - 3]).unwrap();
-    lines.fails(
+    let error = lines.fails(
         &side_by_side(&files).unwrap(),
-        ErrorKind::Corrupt,
-        "did not come back",
+        ErrorKind::Input,
+        "the file ends within a record",
+    );
+    assert!(error.path.as_ref().unwrap().ends_with("means"), "{error}");
+    assert!(
+        error
+            .offset
+            .is_some_and(|offset| offset < bytes.len() as u64 && offset > 0)
     );
     std::fs::remove_file(&files[2].0).unwrap();
     let error = run(

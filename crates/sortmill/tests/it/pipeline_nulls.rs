@@ -467,7 +467,7 @@ fn what_may_not_be_missing_is_refused() {
     fails(&table(&[&b]), input, "line 2: column b is null");
     let made = vec![Column::new("c", Type::I64)];
     let each = may.each(&["a"], made, Arc::new(|values, sink| sink(values)));
-    let cause = "it made [Null], which is not (i64)";
+    let cause = "it made (null), which is not (i64)";
     fails(&each.unwrap(), ErrorKind::Function, cause);
     let by = may.group_by(&["b"]).unwrap();
     let cause = "column a is null, and a record of a session has its time";

@@ -1,0 +1,242 @@
+//! What expressions come to, and which are refused.
+
+use super::super::express::{col, if_else, lit};
+use super::*;
+
+const NAMES: [&str; 7] = ["i", "u", "f", "b", "s", "list", "none"];
+
+fn columns() -> Vec<Column> {
+    let kinds = [
+        Type::I64,
+        Type::U64,
+        Type::F64,
+        Type::Bool,
+        Type::String,
+        Type::Binary,
+        Type::I64,
+    ];
+    let both = NAMES.iter().zip(kinds);
+    let mut columns: Vec<Column> = both.map(|(&name, kind)| Column::new(name, kind)).collect();
+    columns[6] = columns[6].clone().or_null();
+    columns
+}
+
+fn record(i: i64, u: u64, f: f64) -> [Value<'static>; 7] {
+    let list = Value::Bytes(&[0x07, 0xa5, 0x02, 0x00]);
+    let (b, s) = (Value::Bool(i > 0), Value::Bytes(b"text"));
+    [
+        Value::I64(i),
+        Value::U64(u),
+        Value::F64(f),
+        b,
+        s,
+        list,
+        Value::Null,
+    ]
+}
+
+/// What `expr` makes of a record, as it is shown, and of which type it says that is.
+fn check(expr: Expr, of: (i64, u64, f64), kind: Type, wanted: Value<'_>) {
+    let reckoned = Reckoned::new(&expr, &columns()).unwrap();
+    assert_eq!(reckoned.kind, kind, "{expr:?}");
+    let record = record(of.0, of.1, of.2);
+    let found = reckoned.value(&record).unwrap();
+    assert_eq!(format!("{found:?}"), format!("{wanted:?}"), "{expr:?}");
+    assert!(reckoned.nullable || !found.is_null());
+}
+
+#[test]
+fn numbers_are_reckoned_with() {
+    use Type::{Bool, F64, I64, U64};
+    let of = (-7, 3, 0.5);
+    let (i, u, f) = (|| col("i"), || col("u"), || col("f"));
+    check(i() + 1, of, I64, Value::I64(-6));
+    check(u() + 1, of, U64, Value::U64(4));
+    check(i() - u() * 2u64 + 1, of, I64, Value::I64(-12));
+    check(10 - u(), of, U64, Value::U64(7));
+    check(u() / 2, of, F64, Value::F64(1.5));
+    check(i().floor_div(2), of, I64, Value::I64(-4));
+    check(i() % 4, of, I64, Value::I64(1));
+    check(i() % -4, of, I64, Value::I64(-3));
+    check(u() % 2, of, U64, Value::U64(1));
+    check(0.85 * u() + f(), of, F64, Value::F64(0.85 * 3.0 + 0.5));
+    check((-f()).floor_div(1.0), of, F64, Value::F64(-1.0));
+    check(-f() % 2.0, of, F64, Value::F64(1.5));
+    check(-i(), of, I64, Value::I64(7));
+    check(-u(), of, I64, Value::I64(-3));
+    check(i().abs(), of, I64, Value::I64(7));
+    check((f() - 3).abs(), of, F64, Value::F64(2.5));
+    check((f() * 7).cast(U64), of, U64, Value::U64(3));
+    check((f() * -7).cast(I64), of, I64, Value::I64(-3));
+    check(col("b").cast(I64) + u(), of, I64, Value::I64(3));
+    check(u().cast(F64), of, F64, Value::F64(3.0));
+    check(f() / 0, of, F64, Value::F64(f64::INFINITY));
+    let wide = (i64::MIN, u64::MAX, f64::NAN);
+    check(u().gt(i()), wide, Bool, Value::Bool(true));
+    check(u() % 10, wide, U64, Value::U64(5));
+    // Numbers that only one of the types holds, on the way to one that it does.
+    check(u() + i(), wide, I64, Value::I64(i64::MAX));
+    check(u().floor_div(-4), wide, I64, Value::I64(-(1 << 62)));
+    check((u() - u()) * i(), wide, I64, Value::I64(0));
+    check(f().eq(f()), wide, Bool, Value::Bool(false));
+    check(f().ne(f()), wide, Bool, Value::Bool(true));
+    check(col("list").unary(Unary::ListLength), of, U64, Value::U64(3));
+}
+
+#[test]
+fn functions_are_reckoned_with() {
+    use Type::{Bool, F64, I64, U64};
+    let of = (-7, 3, 0.5);
+    let said = |text: &str| lit(text);
+    check(said("12").parse(I64) * 2, of, I64, Value::I64(24));
+    check(
+        said("0.25").parse(F64) + col("f"),
+        of,
+        F64,
+        Value::F64(0.75),
+    );
+    check(said("").parse(I64).or_null() + 1, of, I64, Value::Null);
+    check(
+        said(" ").parse(I64).or_null().fill_null(4),
+        of,
+        I64,
+        Value::I64(4),
+    );
+    let day = said("1970-01-02").parse(Type::Timestamp).micros();
+    check(day.floor_div(86_400_000_000i64), of, I64, Value::I64(1));
+    let hashed = hash_of(Value::Bytes(b"text"), 5);
+    check(col("s").hash(5) % 8, of, U64, Value::U64(hashed % 8));
+    check(col("none").hash(5), of, U64, Value::Null);
+    check(col("s").matches("^te"), of, Bool, Value::Bool(true));
+    check(
+        !col("s").matches("^te") | col("u").gt(2),
+        of,
+        Bool,
+        Value::Bool(true),
+    );
+    // Of all that are no numbers the bits are the same, whatever the processor makes of 0 / 0.
+    let nan = Value::F64(f64::from_bits(0xfff8_0000_0000_0001));
+    assert_eq!(hash_of(nan, 5), hash_of(Value::F64(one_nan(f64::NAN)), 5));
+    let both = Reckoned::new(&(col("f") / col("f")), &columns()).unwrap();
+    for zero in [0.0, -0.0] {
+        let Value::F64(found) = both.value(&record(0, 0, zero)).unwrap() else {
+            panic!("a quotient is a float");
+        };
+        assert_eq!(found.to_bits(), 0x7ff8 << 48);
+    }
+    for (expr, cause) in [
+        (col("i").parse(I64), "i is of type i64, and no text"),
+        (col("s").micros(), "s is of type string, and no timestamp"),
+        (col("u").matches("x"), "u is of type u64, and no text"),
+        (
+            (col("i") + 1).parse(I64),
+            "what parse takes is of type i64, and no text",
+        ),
+        (col("s").matches("("), "unclosed group"),
+    ] {
+        let error = Reckoned::new(&expr, &columns()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Usage);
+        assert!(error.cause.contains(cause), "{error}");
+    }
+    let wrong = Reckoned::new(&(said("x").parse(I64) + 1), &columns()).unwrap();
+    let error = wrong.value(&record(0, 0, 0.0)).unwrap_err();
+    assert!(
+        error.cause.contains("\"x\" is no value of type i64"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_a_type_does_not_hold_is_an_error() {
+    let of = (i64::MIN, 3, 1e300);
+    let (i, u, f) = (|| col("i"), || col("u"), || col("f"));
+    for (expr, cause) in [
+        (u() - 5, "3 - 5 is no value of type u64"),
+        (i() - 1, "-9223372036854775808 - 1 is no value of type i64"),
+        (i().abs(), "abs(-9223372036854775808)"),
+        (-i(), "-(-9223372036854775808) is no value of type i64"),
+        (u().floor_div(0), "3 // 0 is no value of type u64"),
+        (i() % 0, "% 0 is no value of type i64"),
+        (f().cast(Type::U64), "is no value of type u64"),
+        ((f() * 1e300).cast(Type::I64), "inf is no value of type i64"),
+        (i().cast(Type::U64), "is no value of type u64"),
+        (lit(u64::MAX) * u64::MAX, "is no value of type u64"),
+    ] {
+        let reckoned = Reckoned::new(&expr, &columns()).unwrap();
+        let record = record(of.0, of.1, of.2);
+        let error = reckoned.value(&record).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Input);
+        assert!(error.cause.contains(cause), "{error}");
+    }
+}
+
+#[test]
+fn expressions_in_each_other_are_not_too_many() {
+    let deep = |count: usize| (1..count).fold(col("u"), |expr, _| expr + 1);
+    let of = (0, 3, 0.5);
+    check(deep(500), of, Type::U64, Value::U64(502));
+    for expr in [deep(501), deep(5_000)] {
+        let error = Reckoned::new(&expr, &columns()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Usage);
+        assert!(error.cause.contains("at most 500 others"), "{error}");
+    }
+}
+
+#[test]
+fn conditions_and_what_is_missing() {
+    use Type::{Bool, I64, String};
+    let of = (1, 3, 0.5);
+    let none = || col("none");
+    let (yes, no) = (|| col("b"), || !col("b"));
+    check(none() + 1, of, I64, Value::Null);
+    check(none().is_null(), of, Bool, Value::Bool(true));
+    check(none().fill_null(5) + 1, of, I64, Value::I64(6));
+    check(none().eq(none()), of, Bool, Value::Null);
+    let unknown = || none().gt(0);
+    check(yes() & no(), of, Bool, Value::Bool(false));
+    check(yes() | no(), of, Bool, Value::Bool(true));
+    check(unknown() & no(), of, Bool, Value::Bool(false));
+    check(no() & unknown(), of, Bool, Value::Bool(false));
+    check(unknown() & yes(), of, Bool, Value::Null);
+    check(yes() & unknown(), of, Bool, Value::Null);
+    check(unknown() | yes(), of, Bool, Value::Bool(true));
+    check(unknown() | no(), of, Bool, Value::Null);
+    check(col("s").lt("tf"), of, Bool, Value::Bool(true));
+    check(
+        if_else(col("i").ge(1), "a", col("s")),
+        of,
+        String,
+        Value::Bytes(b"a"),
+    );
+    // Only the one that is asked for is computed, and neither where nobody knows.
+    check(
+        if_else(no(), col("i").floor_div(0), 2),
+        of,
+        I64,
+        Value::I64(2),
+    );
+    check(if_else(unknown(), 1, 2), of, I64, Value::I64(2));
+    check(if_else(yes(), 1, 2.5), of, Type::F64, Value::F64(1.0));
+}
+
+#[test]
+fn types_that_do_not_go_together() {
+    for (expr, cause) in [
+        (col("x") + 1, "there is no column x"),
+        (col("s") + 1, "+ takes numbers, and not type string"),
+        (col("s").eq(1), "not string and i64"),
+        (!col("i"), "not takes a condition, and not type i64"),
+        (
+            col("b") & col("i"),
+            "and takes conditions, and not type i64",
+        ),
+        (if_else(col("i"), 1, 2), "if_else takes conditions"),
+        (col("s").cast(Type::I64), "what text says tells parse"),
+        (col("s").unary(Unary::ListLength), "a list, which is binary"),
+        (-col("b"), "- takes a number"),
+    ] {
+        let error = Reckoned::new(&expr, &columns()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Usage);
+        assert!(error.cause.contains(cause), "{error}");
+    }
+}

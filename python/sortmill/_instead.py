@@ -1,0 +1,49 @@
+"""What others call what is here, and what is not here: said where it is asked for."""
+
+from __future__ import annotations
+
+_AGGREGATES = "a group's aggregates have names: agg(n=sm.count(), s=sm.sum('x'))"
+
+_INSTEAD: dict[str, dict[str, str]] = {
+    "Table": {
+        "alias": "with_columns(new=sm.col('old'))",
+        "assign": "with_columns(x=sm.col('a') * 2)",
+        "concat": "two tables cannot be put behind one another yet: read their files as one, or join what they are in pyarrow or DuckDB",
+        "count": "agg(n=sm.count()) makes a record of it",
+        "drop": "select names the columns that stay",
+        "drop_duplicates": "distinct()",
+        "dropna": "filter(~sm.col('x').is_null())",
+        "explain": "Pipeline.explain() tells what would be done",
+        "groupby": "group_by('x')",
+        "join": "there are no joins yet: collect_arrow() and pyarrow, Polars or DuckDB have them",
+        "limit": "head(n) has the first records; top(n, by=...) those that are first in an order",
+        "merge": "there are no joins yet: collect_arrow() and pyarrow, Polars or DuckDB have them",
+        "rename": "with_columns(new=sm.col('old')), and select without the old one",
+        "run": "Pipeline.run() does all that is written; collect() has the records",
+        "sort_values": "sort('x', descending=True)",
+        "sum": "agg(s=sm.sum('x')) makes a record of it",
+        "take": "head(n) has the first records",
+        "to_arrow": "collect_arrow()",
+        "to_csv": "write_csv(path), and then Pipeline.run()",
+        "to_pandas": "pyarrow.table(table.collect_arrow()).to_pandas()",
+        "union": "two tables cannot be put behind one another yet: read their files as one, or join what they are in pyarrow or DuckDB",
+        "unique": "distinct()",
+        "where": "filter(sm.col('x') > 3)",
+        "with_column": "with_columns(x=sm.col('a') * 2)",
+        "write_parquet": "write_arrow(path), or collect_arrow() and pyarrow.parquet",
+    },
+    "Groups": {name: _AGGREGATES for name in ("count", "sum", "min", "max", "mean", "median", "size", "nunique", "first", "aggregate")},
+    "Pipeline": {
+        "read_parquet": "from_arrow(pyarrow.parquet.ParquetFile(path).iter_batches() as a reader, or pyarrow.dataset.dataset(path).scanner().to_reader())",
+        "read_json": "read_jsonl(paths)",
+        "collect": "a table has collect(); Pipeline.run() does all that is written",
+    },
+}
+
+
+def hinted(of: object, name: str) -> AttributeError:
+    """The error of an attribute that is not there, with what to write instead."""
+    kind = type(of).__name__
+    instead = _INSTEAD.get(kind, {}).get(name)
+    told = f"{kind!r} object has no attribute {name!r}"
+    return AttributeError(f"{told}: {instead}" if instead else told, name=name, obj=of)
