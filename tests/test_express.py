@@ -33,11 +33,12 @@ def test_expressions_are_those_of_python(draw: random.Random) -> None:
         sums=i + u * 2 - 7, parts=f / 3 + 1 / (u + 1), floor=i // 7, rest=i % -7, wrapped=f % 2, minus=-i, size=abs(f),
         ahead=100 - i, twice=2 * f, is_more=i + 1 > u, is_same=(s == "ä") | ~b & (s != "a"), whole=(f * 10).cast(int),
         real=u.cast("f64"), bit=b.cast(int), both=none + i, known=none.fill_null(0) * 2, lacks=none.is_null(),
-        chosen=sm.if_else(i < 0, -1, u.cast(int)), text=sm.if_else(b, s, "no"), three=sm.lit(3), at_most=sm.if_else(b & (i <= 3), i, 3),
+        chosen=sm.if_else(i < 0, -1, u.cast(int)), text=sm.if_else(b, s, "no"), odd=sm.if_else(i % 2 == 1, i, None),
+        even=sm.if_else(i % 2 == 1, None, s), three=sm.lit(3), at_most=sm.if_else(b & (i <= 3), i, 3),
     )
     types = made.columns
-    assert [types[name] for name in ("sums", "parts", "is_more", "both", "known", "lacks", "text", "three")] == [
-        "i64", "f64", "bool", "i64?", "i64", "bool", "string", "i64"
+    assert [types[name] for name in ("sums", "parts", "is_more", "both", "known", "lacks", "text", "three", "odd", "even")] == [
+        "i64", "f64", "bool", "i64?", "i64", "bool", "string", "i64", "i64?", "string?"
     ]
 
     def wanted(one: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def test_expressions_are_those_of_python(draw: random.Random) -> None:
             "size": abs(f), "ahead": 100 - i, "twice": 2 * f, "is_more": i + 1 > u, "is_same": s == "ä" or not b and s != "a",
             "whole": int(f * 10), "real": float(u), "bit": int(b), "both": None if none is None else none + i,
             "known": (none or 0) * 2, "lacks": none is None, "chosen": -1 if i < 0 else u, "text": s if b else "no", "three": 3,
-            "at_most": i if b and i <= 3 else 3,
+            "at_most": i if b and i <= 3 else 3, "odd": i if i % 2 else None, "even": None if i % 2 else s,
         }
 
     assert made.collect(memory="128 MiB") == [wanted(one) for one in given]
@@ -70,10 +71,34 @@ def test_conditions_and_observations(draw: random.Random, tmp_path: Path) -> Non
     assert report.records_out == report.observed["texts"]
 
 
+def test_a_table_tells_what_was_done_when_it_was_computed(draw: random.Random) -> None:
+    given = records(draw, 500)
+    table = sm.Pipeline().from_iter(given, RECORD).observe(all=sm.count(), total=sm.sum("i"))
+    observed = {"all": 500, "total": sum(one["i"] for one in given)}
+    batches = table.iter_batches(memory="128 MiB")
+    reports = [table.report]
+    assert reports == [None], "nothing has been asked for"
+    assert sum(len(batch) for batch in batches) == 500
+    reports = [table.report]
+    table.collect(memory="128 MiB")
+    reports.append(table.report)
+    result = table.collect_arrow(memory="128 MiB")
+    reports.append(table.report)
+    assert table.report is result.report
+    few = table.filter(sm.col("b"))
+    few.collect(memory="128 MiB")
+    assert few.report is not None and few.report.records_out == sum(one["b"] for one in given)
+    assert all(report is not None and report.observed == observed and report.records_out == 500 for report in reports)
+
+
 def test_what_is_no_expression(tmp_path: Path) -> None:
     table = sm.Pipeline().from_iter([{"i": 1, "s": "x"}], {"i": int, "s": str})
-    with pytest.raises(sm.UsageError, match="neither an expression nor"):
+    with pytest.raises(sm.UsageError, match="None stands in if_else alone"):
         sm.col("i") + None  # type: ignore[operator]
+    with pytest.raises(sm.UsageError, match="a missing value has no type of its own"):
+        table.with_columns(x=sm.if_else(sm.col("i") > 0, None, None))
+    with pytest.raises(sm.UsageError, match="neither an expression nor"):
+        sm.col("i") + object()  # type: ignore[operator]
     with pytest.raises(sm.UsageError, match="no number of 64 bits"):
         sm.col("i") + 2**64
     with pytest.raises(sm.UsageError, match="true or false of each record"):

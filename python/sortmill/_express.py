@@ -137,6 +137,8 @@ def expr(value: Operand) -> Expr:
         return value
     if isinstance(value, datetime):
         return Expr(_Expr.time(value))
+    if value is None:
+        raise UsageError("None stands in if_else alone: is_null() tells where a value is missing, and fill_null() what stands there then")
     if not isinstance(value, (bool, int, float, str, bytes)) and hasattr(value, "item"):
         # A number of numpy.
         value = value.item()
@@ -157,9 +159,13 @@ def lit(value: bool | int | float | str | bytes | datetime) -> Expr:
     return expr(value)
 
 
-def if_else(condition: Expr, then: Operand, otherwise: Operand) -> Expr:
-    """The one where `condition` is true, and else, also where it is `None`, the other. Only that one is computed."""
-    return Expr(_Expr.if_else(expr(condition)._expr, expr(then)._expr, expr(otherwise)._expr))
+def if_else(condition: Expr, then: Operand | None, otherwise: Operand | None) -> Expr:
+    """The one where `condition` is true, and else, also where it is `None`, the other. Only that one is computed.
+
+    `None` as one of both is a value that is missing, of the type of the other.
+    """
+    one, other = (_Expr.null() if value is None else expr(value)._expr for value in (then, otherwise))
+    return Expr(_Expr.if_else(expr(condition)._expr, one, other))
 
 
 def list_length(column: str) -> Expr:

@@ -317,6 +317,7 @@ class Table:
         self._reads = reads
         self._table = table
         self._unread: _sortmill.Rows | None = None
+        self._report: Report | None = None
 
     def __repr__(self) -> str:
         return f"<a table still to be made, of {', '.join(f'{name}: {kind}' for name, kind in self.columns.items())}>"
@@ -569,7 +570,8 @@ class Table:
         """
         settings = asked(memory, temp, threads, processes, worker_memory)
         told, rows = _watched(self._table.hold, settings, progress)
-        return ArrowResult(Report(*told), rows, self.columns)
+        self._report = Report(*told)
+        return ArrowResult(self._report, rows, self.columns)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """`collect_arrow` as it is without arguments, as an Arrow stream.
@@ -645,9 +647,22 @@ class Table:
     def _watched_rows(self, sampled: int | None, settings: dict[str, Any], progress: Watch) -> tuple[_sortmill.RowReader, bool]:
         """All records, or those of a sample, and whether that is all."""
         if sampled is None:
-            return _watched(self._table.hold_records, settings, progress)[1], True
+            return self._held(settings, progress), True
         rows, is_all = _watched(lambda asked: self._table.hold_sampled(asked, sampled), settings, progress)[1]
         return rows, is_all
+
+    def _held(self, settings: dict[str, Any], progress: Watch) -> _sortmill.RowReader:
+        """All records."""
+        told, rows = _watched(self._table.hold_records, settings, progress)
+        self._report = Report(*told)
+        return rows
+
+    @property
+    def report(self) -> Report | None:
+        """What was done, and what was observed, when this table was computed the last time: by `collect`, `iter_batches`,
+        `collect_arrow`, or for whoever took it as an Arrow stream. `None` as long as it was not, or only a sample of it.
+        """
+        return self._report
 
     def iter_batches(
         self,
@@ -668,7 +683,7 @@ class Table:
         return self._batches(whole("size", size, 1), asked(memory, temp, threads, processes, worker_memory), progress)
 
     def _batches(self, size: int, settings: dict[str, Any], progress: Watch) -> Generator[list[Record], None, None]:
-        return batches(lambda: _watched(self._table.hold_records, settings, progress)[1], size)
+        return batches(lambda: self._held(settings, progress), size)
 
     def collect(
         self,

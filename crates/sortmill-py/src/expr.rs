@@ -42,6 +42,12 @@ impl Expr {
         })
     }
 
+    /// No value.
+    #[staticmethod]
+    fn null() -> Self {
+        Self(pipeline::null())
+    }
+
     /// The point in time of a `datetime`.
     #[staticmethod]
     fn time(value: &Bound<'_, PyAny>) -> PyResult<Self> {

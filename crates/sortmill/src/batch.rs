@@ -369,6 +369,21 @@ impl Records {
         self.push_any_pair(key, value);
     }
 
+    /// Appends records of the job's one size that lie back to back, otherwise as [`Records::push`].
+    #[inline]
+    pub fn push_all(&mut self, records: &[u8]) {
+        match self.every {
+            Some(bytes)
+                if records.len().is_multiple_of(bytes)
+                    && self.bytes.len() + records.len() <= self.bytes_max =>
+            {
+                self.bytes.extend_from_slice(records);
+            }
+            Some(bytes) => records.chunks(bytes).for_each(|record| self.push(record)),
+            None => self.push(records),
+        }
+    }
+
     fn push_any_pair(&mut self, key: &[u8], value: &[u8]) {
         if self.every.is_some() {
             return self.push(&[key, value].concat());
@@ -482,8 +497,11 @@ impl Records {
             fingerprint: Fingerprint::default(),
         };
         let mut fingerprint = Fingerprint::default();
-        for record in batch.records() {
-            fingerprint.add(record, key);
+        match self.every {
+            Some(bytes) => fingerprint.add_all(&self.bytes, bytes, key),
+            None => batch
+                .records()
+                .for_each(|record| fingerprint.add(record, key)),
         }
         batch.fingerprint = fingerprint;
         Ok(batch)

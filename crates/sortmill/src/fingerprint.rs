@@ -26,6 +26,24 @@ impl Fingerprint {
         self.add_hashed(record.len() as u64, xxh3_64_with_seed(record, key));
     }
 
+    /// Adds records of `size` bytes each that lie back to back.
+    pub fn add_all(&mut self, records: &[u8], size: usize, key: u64) {
+        match size {
+            // Of so few bytes the hash is a few instructions, where their number is known beforehand.
+            8 => self.add_sized::<8>(records, key),
+            16 => self.add_sized::<16>(records, key),
+            24 => self.add_sized::<24>(records, key),
+            _ => records
+                .chunks_exact(size)
+                .for_each(|record| self.add(record, key)),
+        }
+    }
+
+    fn add_sized<const SIZE: usize>(&mut self, records: &[u8], key: u64) {
+        let (records, _) = records.as_chunks::<SIZE>();
+        records.iter().for_each(|record| self.add(record, key));
+    }
+
     /// Adds one record of `bytes` bytes, whose hash under the job's key is `hash`.
     #[inline]
     pub fn add_hashed(&mut self, bytes: u64, hash: u64) {
@@ -84,5 +102,22 @@ mod hex {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
         let text = String::deserialize(from)?;
         u128::from_str_radix(&text, 16).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_one_size_add_up_as_each_by_itself() {
+        let bytes: Vec<u8> = (0..4800_u32).map(|at| ((at * at) >> 5) as u8).collect();
+        for size in [1, 7, 8, 16, 24, 32, 100] {
+            let records = &bytes[..bytes.len() / size * size];
+            let (mut each, mut all) = (Fingerprint::default(), Fingerprint::default());
+            records.chunks(size).for_each(|record| each.add(record, 7));
+            all.add_all(records, size, 7);
+            assert_eq!(all, each, "{size}");
+        }
     }
 }

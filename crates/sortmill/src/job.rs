@@ -158,8 +158,9 @@ pub fn each(function: impl Fn(&[u8], &mut Records) + Send + Sync + 'static) -> M
 
 /// Records of few keys to one of each key, before they are sorted: of a function that combines what it reduces ([`Job::joins`]).
 pub trait Join: Send {
-    /// Joins records with what is there. `false` if there is no room for all of them: then what is there is worth nothing.
-    fn add(&mut self, records: &[&[u8]]) -> bool;
+    /// Joins records, which lie back to back, with what is there. `false` if there is no room for all of them: then what is there is
+    /// worth nothing.
+    fn add(&mut self, records: &[u8]) -> bool;
 
     /// Puts what is there behind what is in `into`, in no order; nothing is there afterwards.
     fn take(&mut self, into: &mut Vec<u8>);

@@ -57,6 +57,8 @@ pub fn node_of(owner: u32) -> Option<u32> {
 enum Kind {
     Range {
         boundaries: Vec<Boundary>,
+        /// How many slots there are if boundaries are those of [`uniform_keys`], whose place in a row is reckoned and not looked for.
+        uniform: Option<u64>,
         /// Words with which all boundaries begin, and no key is over: what begins otherwise lies below or above all of them.
         alike: Vec<u64>,
         /// The next word of each boundary.
@@ -80,6 +82,23 @@ enum Kind {
 
 /// Of so many bits of a word a look into a row tells its boundaries to within a few.
 const TOP_BITS: u32 = 12;
+
+/// Whether they cut the key space into even stretches, by the first word of keys alone: of a record whose word is that of a boundary
+/// none is below it.
+fn is_uniform(order: &Order, boundaries: &[Boundary], words: &[u64]) -> bool {
+    let count = boundaries.len() as u64 + 1;
+    let word = |key: &[u8]| order.word_of_key(key, 0);
+    let is_plain = |boundary: &Boundary| {
+        boundary.chunk == 0 && boundary.key.len() <= size_of::<u64>() && !order.is_encoded()
+    };
+    let uniform = (1..count).map(|cut| ((u128::from(cut) << 64) / u128::from(count)) as u64);
+    boundaries.iter().all(is_plain)
+        && uniform.eq(words.iter().copied())
+        && boundaries
+            .iter()
+            .zip(words)
+            .all(|(boundary, &own)| word(&boundary.key) == own)
+}
 
 /// The words with which both of two boundaries begin, and so all keys between them; none with which a key is over.
 fn alike(order: &Order, first: &Boundary, last: &Boundary) -> Vec<u64> {
@@ -190,6 +209,7 @@ impl Table {
         let key_bytes_max = boundaries.iter().map(|boundary| boundary.key.len()).max();
         Self {
             kind: Kind::Range {
+                uniform: is_uniform(order, &boundaries, &words).then_some(owners.len() as u64),
                 boundaries,
                 alike,
                 words,
@@ -233,8 +253,21 @@ impl Table {
         key: &mut Vec<u8>,
     ) -> usize {
         match &self.kind {
+            &Kind::Range {
+                uniform: Some(count),
+                ref words,
+                ..
+            } => {
+                let product = u128::from(word) * u128::from(count);
+                let (slot, behind) = ((product >> 64) as usize, product as u64);
+                // Boundaries are rounded down: one may be as near as that.
+                let is_near = behind > u64::MAX - count;
+                let is_beyond = is_near && words.get(slot).is_some_and(|&bound| bound <= word);
+                slot + usize::from(is_beyond)
+            }
             Kind::Range {
                 boundaries,
+                uniform: None,
                 alike,
                 words,
                 below,
@@ -331,5 +364,65 @@ impl Table {
         owners[slot] = lower;
         owners.insert(slot + 1, upper);
         Some(Self::with_owners(order, boundaries, owners))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::{Format, KeyPart};
+
+    /// Records whose keys are boundaries of even stretches, or next to them, or shorter or longer, lie where boundaries are that are
+    /// compared one by one.
+    #[test]
+    fn even_stretches_are_reckoned() {
+        let fixed = Order::new(Format::Fixed(9), &[KeyPart::plain(0, 8)]).unwrap();
+        let pairs = Order::new(Format::Kv, &[]).unwrap();
+        for order in [&fixed, &pairs] {
+            for count in [1, 2, 3, 7, 64, 100, 577, 1000, 4099] {
+                let keys = uniform_keys(count);
+                let boundaries = keys.iter().map(|key| Boundary {
+                    key: key.clone(),
+                    chunk: 0,
+                });
+                let table = Table::range(order, boundaries.collect());
+                let is_uniform = matches!(
+                    table.kind,
+                    Kind::Range {
+                        uniform: Some(_),
+                        ..
+                    }
+                );
+                // Words of pairs tell how long keys are as well.
+                assert_eq!(is_uniform, order.format() != Format::Kv || count == 1);
+                let mut words = vec![0, 1, u64::MAX];
+                for key in &keys {
+                    let mut eight = [0; 8];
+                    eight[..key.len()].copy_from_slice(key);
+                    let word = u64::from_be_bytes(eight);
+                    words.extend([word.wrapping_sub(1), word, word.wrapping_add(1)]);
+                }
+                for (at, word) in words.into_iter().enumerate() {
+                    let mut key = word.to_be_bytes().to_vec();
+                    let record = match order.format() {
+                        Format::Kv => {
+                            if at % 3 == 1 {
+                                key.push(0);
+                            }
+                            while at % 3 == 2 && key.last() == Some(&0) {
+                                key.pop();
+                            }
+                            let lengths = [key.len() as u32, 0].map(u32::to_le_bytes);
+                            [&lengths.concat()[..], &key].concat()
+                        }
+                        _ => [&key[..], b"x"].concat(),
+                    };
+                    let wanted = keys.partition_point(|bound| *bound <= key);
+                    let word = order.word(&record, 0);
+                    let found = table.slot(order, &record, word, 5, &mut Vec::new());
+                    assert_eq!(found, wanted, "{count} {key:?}");
+                }
+            }
+        }
     }
 }

@@ -704,6 +704,14 @@ impl Computed {
         }
     }
 
+    /// Whether words are joined by adding them up as numbers without a sign.
+    pub fn adds_words(&self) -> bool {
+        matches!(
+            (&self.kind, self.of),
+            (Kind::Count, _) | (Kind::Sum, Type::U64)
+        )
+    }
+
     /// The word of one record.
     #[inline]
     pub fn word(&self, record: &[Value<'_>]) -> u64 {

@@ -20,7 +20,7 @@
 use std::ops;
 
 use super::aggregate::Owned;
-use super::column::Type;
+use super::column::{Type, Value};
 use super::reckon::Reckoned;
 use super::verbs::Step;
 use super::{NodeKind, Table, wrong};
@@ -189,6 +189,12 @@ pub fn lit(value: impl Into<Owned>) -> Expr {
     Expr(Said::Literal(value.into()))
 }
 
+/// No value, which [`if_else`] takes in place of one of its two: it is of the type of the other.
+#[must_use]
+pub fn null() -> Expr {
+    Expr(Said::Literal(Owned::Plain(Value::Null)))
+}
+
 /// The one where `condition` is true, and else, also where that is missing, the other. Only that one is computed.
 pub fn if_else(
     condition: impl Into<Expr>,
@@ -218,6 +224,11 @@ impl Expr {
     #[must_use]
     pub fn binary(self, what: Binary, other: impl Into<Self>) -> Self {
         Self(Said::Binary(what, Box::new([self, other.into()])))
+    }
+
+    /// Whether it is [`null`].
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(self.0, Said::Literal(Owned::Plain(Value::Null)))
     }
 
     /// What `function` makes of it.

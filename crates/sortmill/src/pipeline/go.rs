@@ -9,7 +9,7 @@
 //! lies between them is in a job's folder for temporary files and goes as that does, on success, on errors and with the
 //! next job after a kill.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -20,6 +20,7 @@ use sortmill_io::sync::{Arc, core_count};
 use super::column::{Value, corrupt};
 use super::draw::Draw;
 use super::fused::Fused;
+use super::fused_lists::FusedLists;
 use super::gather::HELD_BYTES;
 use super::held::temp_base;
 use super::line_rows::LineRows;
@@ -479,6 +480,7 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
             true => Fused::of(&before),
             false => (None, &before[..]),
         };
+        let (mut lists, before) = FusedLists::of(before, &shuffle);
         let mut steps = Steps::new(before);
         let (writes, mut text) = (writes.clone(), Vec::new());
         Box::new(move |record, made| {
@@ -495,11 +497,29 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 blamed: &blamed,
             };
             let (pause, origin) = (made.pause(), made.origin);
+            let made = RefCell::new(made);
             let mut pairs = |key: &[u8], value: &[u8]| {
+                let mut made = made.borrow_mut();
                 made.push_pair(key, value);
                 is_full.store(made.is_full(), Ordering::Relaxed);
             };
+            let mut all = |records: &[u8]| {
+                let mut made = made.borrow_mut();
+                made.push_all(records);
+                is_full.store(made.is_full(), Ordering::Relaxed);
+            };
+            let mut left = Ok(());
+            if let (None, Some(lists)) = (record, &mut lists) {
+                left = lists.go_on(&mut feed, going.is_full, &mut all);
+            }
+            let is_held =
+                |lists: &Option<FusedLists>| lists.as_ref().is_some_and(FusedLists::is_held);
+            // What comes from the steps in front would have to go over at once.
+            let waits = is_held(&lists) || left.is_err();
             let mut sink = |record: &[Value<'_>]| {
+                if let Some(lists) = &mut lists {
+                    return lists.feed(record, &mut feed, going.is_full, &mut all);
+                }
                 if let Some(writes) = &writes {
                     text.clear();
                     writes.write(record, &mut text)?;
@@ -517,12 +537,15 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 Some(record) => reader.read(record, origin, &mut |record| {
                     steps.go(going, record, &mut sink)
                 }),
+                None if waits => left,
                 None => steps.pause(pause, going, &mut sink),
             };
-            if record.is_none() && pause == Pause::End && done.is_ok() && !steps.is_held() {
+            let is_held = steps.is_held() || is_held(&lists);
+            if record.is_none() && pause == Pause::End && done.is_ok() && !is_held {
                 feed.end_some(&mut pairs);
             }
-            if steps.is_held() {
+            let mut made = made.borrow_mut();
+            if is_held {
                 made.hold_back();
             }
             match (done, blamed.get()) {

@@ -128,9 +128,31 @@ pub(super) struct Unpacking {
 }
 
 /// The byte of a list where the next number begins, and the number in front of it.
-type Onward = (usize, u64);
+pub(super) type Onward = (usize, u64);
 
 impl Unpack {
+    /// Which column is unpacked.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Puts the next numbers of `list` into `numbers`, as many as it has room for; how many there were.
+    ///
+    /// # Errors
+    /// When the bytes are no list.
+    #[inline]
+    pub fn some(&self, list: &[u8], (at, last): &mut Onward, numbers: &mut [u64]) -> Result<usize> {
+        let mut count = 0;
+        while *at < list.len() && count < numbers.len() {
+            let step = read_number(list, at);
+            let number = step.and_then(|step| last.checked_add(step));
+            *last = number.ok_or_else(|| self.no_list())?;
+            numbers[count] = *last;
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// Hands over the numbers of `record`, which begins at `place`, until `is_full`; what is left then, if anything is.
     pub fn go<'v>(
         &self,
@@ -218,6 +240,34 @@ impl Unpack {
 /// The number that begins at byte `at` of a list, and moves `at` behind it. `None` if none does.
 #[inline]
 fn read_number(list: &[u8], at: &mut usize) -> Option<u64> {
+    if let Some(eight) = list.get(*at..).and_then(<[u8]>::first_chunk)
+        && let Some((number, bytes)) = number_within(u64::from_le_bytes(*eight))
+    {
+        *at += bytes;
+        return Some(number);
+    }
+    read_long_number(list, at)
+}
+
+/// The number that eight bytes of a list begin with, and how many of them it takes: which of several lengths it has nobody can foresee,
+/// and so nothing here depends on it. `None` if it takes more.
+#[inline]
+fn number_within(eight: u64) -> Option<(u64, usize)> {
+    const HIGHEST: u64 = 0x8080_8080_8080_8080;
+    let ends = !eight & HIGHEST;
+    if ends == 0 {
+        return None;
+    }
+    let bits = ends.trailing_zeros() + 1;
+    let sevens = eight & !HIGHEST & u64::MAX >> (u64::BITS - bits);
+    // Two neighbours at a time become one.
+    let pairs = sevens & 0x007f_007f_007f_007f | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = pairs & 0x3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    let number = fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4;
+    Some((number, bits as usize / 8))
+}
+
+fn read_long_number(list: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let byte = *list.get(*at)?;
@@ -376,5 +426,23 @@ mod tests {
             assert_eq!(unpack(&vec![1; length]).count(), length);
         }
         assert!(unpack(&[0xff; 30]).next().is_none());
+    }
+
+    #[test]
+    fn eight_bytes_at_once_tell_what_they_tell_one_by_one() {
+        let mut state = 20_261_127_u64;
+        for _ in 0..100_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            // Numbers of any length: bytes that go on, and behind them anything.
+            let goes_on = 0x8080_8080_8080_8080 & !(u64::MAX << (state >> 58));
+            let eight = (state ^ state >> 31) | goes_on;
+            let mut at = 0;
+            let number = read_long_number(&eight.to_le_bytes(), &mut at);
+            let wanted = number.map(|number| (number, at));
+            assert_eq!(number_within(eight), wanted, "{eight:x}");
+        }
+        assert_eq!(number_within(u64::MAX), None);
     }
 }

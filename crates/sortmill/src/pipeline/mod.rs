@@ -31,6 +31,7 @@ mod exact;
 mod explain;
 mod express;
 mod fused;
+mod fused_lists;
 mod gather;
 mod go;
 mod groups;
@@ -97,7 +98,7 @@ pub use column::{Column, Type, Value};
 pub use command::Command;
 pub use compute::{hash, micros, parse, timestamp};
 pub use exact::ExactSum;
-pub use express::{Binary, Expr, Unary, col, if_else, list_length, lit};
+pub use express::{Binary, Expr, Unary, col, if_else, list_length, lit, null};
 pub use gather::{
     BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Present, Refused, RowSink, hand_over,
     most_within,

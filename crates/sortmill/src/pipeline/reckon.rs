@@ -78,7 +78,10 @@ impl Reckoned {
             }
             Said::Literal(value) => {
                 let kind = match value.value() {
-                    Value::Null => return Err(wrong("nothing is no value".to_owned())),
+                    Value::Null => {
+                        let cause = "a missing value has no type of its own: it stands beside another one in if_else";
+                        return Err(wrong(cause.to_owned()));
+                    }
                     Value::Bytes(bytes) if std::str::from_utf8(bytes).is_ok() => Type::String,
                     Value::Bytes(_) => Type::Binary,
                     Value::I64(_) => Type::I64,
@@ -101,7 +104,18 @@ impl Reckoned {
             Said::IfElse(of) => {
                 let [condition, then, otherwise] = &**of;
                 let condition = below(condition)?.asked_of("if_else", Type::Bool)?;
-                let (then, otherwise) = (below(then)?, below(otherwise)?);
+                let (then, otherwise) = match (then.is_nothing(), otherwise.is_nothing()) {
+                    (true, false) => {
+                        let otherwise = below(otherwise)?;
+                        (otherwise.nothing(), otherwise)
+                    }
+                    (false, true) => {
+                        let then = below(then)?;
+                        let otherwise = then.nothing();
+                        (then, otherwise)
+                    }
+                    _ => (below(then)?, below(otherwise)?),
+                };
                 let nullable = then.nullable || otherwise.nullable;
                 let (kind, [then, otherwise]) = then.alike("if_else", otherwise)?;
                 Ok(Self {
@@ -118,6 +132,15 @@ impl Reckoned {
                 };
                 below(of)?.function(function, name)
             }
+        }
+    }
+
+    /// No value, of the type of this one.
+    fn nothing(&self) -> Self {
+        Self {
+            node: Node::Literal(Owned::Plain(Value::Null)),
+            kind: self.kind,
+            nullable: true,
         }
     }
 
@@ -381,13 +404,7 @@ impl Node {
                     _ => Value::Null,
                 }
             }
-            Self::Float(what, both) => {
-                let [one, other] = both_of(both, record)?;
-                match (float(one), float(other)) {
-                    (Some(a), Some(b)) => Value::F64(of_floats(*what, a, b)),
-                    _ => Value::Null,
-                }
-            }
+            Self::Float(..) => self.float(record)?.map_or(Value::Null, Value::F64),
             Self::Compare(what, both) => {
                 let [one, other] = both_of(both, record)?;
                 match one.is_null() || other.is_null() {
@@ -433,6 +450,22 @@ impl Node {
                 text => Value::Bool(pattern.is_in(text.bytes())),
             },
         })
+    }
+}
+
+impl Node {
+    /// Its value as a float, without a detour where floats are all there is.
+    fn float<'v>(&'v self, record: &[Value<'v>]) -> Result<Option<f64>> {
+        match self {
+            Self::Column(at) => Ok(float(record[*at])),
+            Self::Literal(Owned::Plain(value)) => Ok(float(*value)),
+            Self::Cast(Type::F64, of) => of.float(record),
+            Self::Float(what, both) => match (both[0].float(record)?, both[1].float(record)?) {
+                (Some(a), Some(b)) => Ok(Some(of_floats(*what, a, b))),
+                _ => Ok(None),
+            },
+            other => Ok(float(other.value(record)?)),
+        }
     }
 }
 

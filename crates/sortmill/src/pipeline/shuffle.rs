@@ -312,7 +312,7 @@ pub(super) struct Feed {
     tallies: Option<Tallies>,
     /// How many values groups have that came lately.
     counts: Option<Table>,
-    words: Option<Words>,
+    pub words: Option<Words>,
     /// Where the record lies that the next ones are made of, and how many have come from there.
     place: Option<Place>,
     from_place: u64,

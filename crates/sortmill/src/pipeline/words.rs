@@ -22,6 +22,7 @@ use super::verbs::Sink;
 use crate::error::Result;
 use crate::job::{Job, Join};
 use crate::order::{Format, KeyPart};
+use crate::stage::kernel::prefetch_words;
 
 /// Bytes of a key, and of a word.
 const WORD_BYTES: usize = 8;
@@ -39,6 +40,8 @@ pub struct Narrow {
     at: usize,
     kind: Type,
     aggregates: Vec<Computed>,
+    /// Of its one aggregate words are added, as numbers without a sign.
+    adds: bool,
 }
 
 impl Narrow {
@@ -54,6 +57,7 @@ impl Narrow {
             at,
             kind,
             aggregates: aggregates.to_vec(),
+            adds: matches!(aggregates, [one] if one.adds_words()),
         })
     }
 
@@ -96,6 +100,37 @@ impl Narrow {
         }
     }
 
+    /// Whether the groups are the values of column `at`, which no aggregate looks at.
+    #[must_use]
+    pub fn is_only_by(&self, at: usize) -> bool {
+        let looks = |one: &Computed| one.column() == Some(at);
+        self.at == at && self.kind == Type::U64 && !self.aggregates.iter().any(looks)
+    }
+
+    /// The words of one record.
+    fn words(&self, record: &[Value<'_>]) -> impl Iterator<Item = u64> {
+        self.aggregates.iter().map(|one| one.word(record))
+    }
+
+    /// Joins words with those of their group. `false` if a sum has no room: then they are as they were.
+    #[inline]
+    fn join(&self, words: &mut [u64], new: &[u64]) -> bool {
+        if self.adds {
+            let sum = words[0].checked_add(new[0]);
+            words[0] = sum.unwrap_or(words[0]);
+            return sum.is_some();
+        }
+        let all = || self.aggregates.iter().zip(new);
+        let mut joined = all().zip(&*words);
+        if !joined.all(|((one, &new), &word)| one.join(word, new).is_some()) {
+            return false;
+        }
+        for ((one, &new), word) in all().zip(words) {
+            *word = one.join(*word, new).unwrap_or(*word);
+        }
+        true
+    }
+
     fn mixed(&self, record: &[Value<'_>]) -> u64 {
         let key = match record[self.at] {
             Value::I64(value) | Value::Timestamp(value) => value as u64 ^ SIGN,
@@ -120,8 +155,13 @@ pub struct Words {
     /// Records since it was empty, and those that are still to pass by.
     records: u64,
     aside: u64,
+    /// The words of a record, and a group's as bytes.
+    new: Vec<u64>,
     value: Vec<u8>,
 }
+
+/// So many keys are looked for together: what the table holds of them is asked for before.
+const TOGETHER: usize = 32;
 
 impl Words {
     /// An empty table of at most `bytes_max` bytes.
@@ -141,6 +181,7 @@ impl Words {
             has_nobody: false,
             records: 0,
             aside: 0,
+            new: Vec::new(),
             value: Vec::new(),
         }
     }
@@ -148,26 +189,66 @@ impl Words {
     /// Takes a record.
     pub fn add(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
         let mixed = self.narrow.mixed(record);
+        let mut new = std::mem::take(&mut self.new);
+        self.words_of(record, &mut new);
+        self.add_words(mixed, &new, pairs);
+        self.new = new;
+    }
+
+    /// What a record adds to its group, in place of what is in `words`.
+    pub fn words_of(&self, record: &[Value<'_>], words: &mut Vec<u64>) {
+        words.clear();
+        words.extend(self.narrow.words(record));
+    }
+
+    /// Takes a record of each of the groups `numbers`, all of which add the same words; records that come out are put behind what is in
+    /// `out`.
+    pub fn add_numbers(&mut self, numbers: &[u64], new: &[u64], out: &mut Vec<u8>) {
+        let mut put = |key: &[u8], words: &[u8]| {
+            out.extend_from_slice(key);
+            out.extend_from_slice(words);
+        };
+        for numbers in numbers.chunks(TOGETHER) {
+            let mut mixed = [0; TOGETHER];
+            for (mixed, &number) in mixed.iter_mut().zip(numbers) {
+                *mixed = mix(number);
+                self.fetch(*mixed);
+            }
+            for &mixed in &mixed[..numbers.len()] {
+                self.add_words(mixed, new, &mut put);
+            }
+        }
+    }
+
+    /// Asks for where a group belongs, which is in the cache while the table stands aside.
+    #[inline]
+    fn fetch(&self, mixed: u64) {
+        if self.aside == 0 {
+            let place = mixed as usize & (self.places - 1);
+            prefetch_words(&self.rows, place * self.stride, 1);
+        }
+    }
+
+    /// Takes what a record adds to its group.
+    #[inline]
+    fn add_words<F>(&mut self, mixed: u64, new: &[u64], pairs: &mut F)
+    where
+        F: FnMut(&[u8], &[u8]) + ?Sized,
+    {
         if self.aside > 0 {
-            return self.pass(mixed, record, pairs);
+            return self.pass(mixed, new, pairs);
         }
         self.records += 1;
         let (place, is_new) = self.enter(mixed);
-        let aggregates = &self.narrow.aggregates;
         let row = &mut self.rows[place * self.stride..][..self.stride];
         let (key, words) = row.split_at_mut(1);
         key[0] = mixed;
-        let mut joined = aggregates.iter().zip(&mut *words);
-        let fits = joined.all(|(one, word)| one.join(*word, one.word(record)).is_some());
-        if !is_new && !fits {
+        if is_new {
+            set(words, new);
+        } else if !self.narrow.join(words, new) {
             // A sum that has no room goes on its way, and another one begins.
-            put(mixed, words.iter().copied(), &mut self.value, pairs);
-        }
-        for (one, word) in aggregates.iter().zip(words) {
-            *word = match is_new || !fits {
-                true => one.word(record),
-                false => one.join(*word, one.word(record)).unwrap_or(*word),
-            };
+            put(mixed, words, &mut self.value, pairs);
+            set(words, new);
         }
         if is_new {
             self.group_count += 1;
@@ -177,32 +258,26 @@ impl Words {
         }
     }
 
-    /// Takes a record while the table stands aside: it is kept where there is one of its group, else in the place of another.
-    fn pass(&mut self, mixed: u64, record: &[Value<'_>], pairs: PairSink<'_>) {
-        let aggregates = &self.narrow.aggregates;
+    /// The same while the table stands aside: it is kept where there is one of its group, else in the place of another.
+    #[inline]
+    fn pass<F>(&mut self, mixed: u64, new: &[u64], pairs: &mut F)
+    where
+        F: FnMut(&[u8], &[u8]) + ?Sized,
+    {
         let place = match mixed {
             NOBODY => self.places,
             _ => mixed as usize & (PLACES_MIN - 1),
         };
         let row = &mut self.rows[place * self.stride..][..self.stride];
         let (key, words) = row.split_at_mut(1);
-        let is_alike = key[0] == mixed && mixed != NOBODY;
-        let mut joined = aggregates.iter().zip(&mut *words);
-        if is_alike && joined.all(|(one, word)| one.join(*word, one.word(record)).is_some()) {
-            for (one, word) in aggregates.iter().zip(words) {
-                *word = one.join(*word, one.word(record)).unwrap_or(*word);
-            }
-        } else if mixed == NOBODY {
-            let words = aggregates.iter().map(|one| one.word(record));
-            put(mixed, words, &mut self.value, pairs);
-        } else {
+        if mixed == NOBODY {
+            put(mixed, new, &mut self.value, pairs);
+        } else if key[0] != mixed || !self.narrow.join(words, new) {
             if key[0] != NOBODY {
-                put(key[0], words.iter().copied(), &mut self.value, pairs);
+                put(key[0], words, &mut self.value, pairs);
             }
             key[0] = mixed;
-            for (one, word) in aggregates.iter().zip(words) {
-                *word = one.word(record);
-            }
+            set(words, new);
         }
         self.aside -= 1;
         if self.aside == 0 {
@@ -239,31 +314,71 @@ impl Words {
         }
     }
 
-    /// Joins a record with those of its group. `false` if it is none, or there is no room for it, or for a sum.
-    #[inline]
-    fn join(&mut self, record: &[u8]) -> bool {
-        let Some((mixed, new)) = self.narrow.halves(record) else {
+    /// Joins records of so many words each with those of their groups, of which `join` joins all but the key. `false` if they are none,
+    /// or there is no room for them, or for a sum.
+    fn join_all<const WORDS: usize>(
+        &mut self,
+        records: &[u8],
+        join: impl Fn(&Narrow, &mut [u64], &[u64]) -> bool,
+    ) -> bool {
+        let (words, rest) = records.as_chunks::<WORD_BYTES>();
+        let (records, left) = words.as_chunks::<WORDS>();
+        if self.stride != WORDS || !rest.is_empty() || !left.is_empty() {
+            return false;
+        }
+        for records in records.chunks(TOGETHER) {
+            for record in records {
+                self.fetch(u64::from_be_bytes(record[0]));
+            }
+            for record in records {
+                let mixed = u64::from_be_bytes(record[0]);
+                let (place, is_new) = self.enter(mixed);
+                let new = record.map(u64::from_le_bytes);
+                let row = &mut self.rows[place * WORDS..][..WORDS];
+                if is_new {
+                    row.copy_from_slice(&new);
+                    row[0] = mixed;
+                    self.group_count += 1;
+                    if 2 * self.group_count > self.places && !self.grow() {
+                        return false;
+                    }
+                } else if !join(&self.narrow, &mut row[1..], &new[1..]) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// The same of one record, of any number of words.
+    fn join_one(&mut self, record: &[u8]) -> bool {
+        let Some((mixed, words)) = self.narrow.halves(record) else {
             return false;
         };
+        let mut new = std::mem::take(&mut self.new);
+        new.clear();
+        new.extend(words.iter().map(|&word| u64::from_le_bytes(word)));
         let (place, is_new) = self.enter(mixed);
         let row = &mut self.rows[place * self.stride..][..self.stride];
         let (key, words) = row.split_at_mut(1);
-        let new = new.iter().map(|&word| u64::from_le_bytes(word));
-        if is_new {
-            key[0] = mixed;
-            words
-                .iter_mut()
-                .zip(new)
-                .for_each(|(word, new)| *word = new);
-            self.group_count += 1;
-            return 2 * self.group_count <= self.places || self.grow();
-        }
-        let mut all = self.narrow.aggregates.iter().zip(words).zip(new);
-        all.all(|((one, word), new)| one.join(*word, new).map(|joined| *word = joined).is_some())
+        let fits = match is_new {
+            true => {
+                key[0] = mixed;
+                set(words, &new);
+                self.group_count += 1;
+                2 * self.group_count <= self.places || self.grow()
+            }
+            false => self.narrow.join(words, &new),
+        };
+        self.new = new;
+        fits
     }
 
     /// Doubles the places, or empties them if there may be no more.
-    fn make_room(&mut self, pairs: PairSink<'_>) {
+    fn make_room<F>(&mut self, pairs: &mut F)
+    where
+        F: FnMut(&[u8], &[u8]) + ?Sized,
+    {
         if !self.grow() {
             self.end(pairs);
         }
@@ -291,14 +406,17 @@ impl Words {
     }
 
     /// Hands on all groups: the table is empty afterwards.
-    pub fn end(&mut self, pairs: PairSink<'_>) {
+    pub fn end<F>(&mut self, pairs: &mut F)
+    where
+        F: FnMut(&[u8], &[u8]) + ?Sized,
+    {
         for (place, row) in self.rows.chunks_exact(self.stride).enumerate() {
             let is_taken = match place == self.places {
                 true => self.has_nobody,
                 false => row[0] != NOBODY,
             };
             if is_taken {
-                put(row[0], row[1..].iter().copied(), &mut self.value, pairs);
+                put(row[0], &row[1..], &mut self.value, pairs);
             }
         }
         if self.records < WORTH * self.group_count as u64 {
@@ -312,8 +430,18 @@ impl Words {
 
 /// What comes out are records as they go in.
 impl Join for Words {
-    fn add(&mut self, records: &[&[u8]]) -> bool {
-        records.iter().all(|record| self.join(record))
+    fn add(&mut self, records: &[u8]) -> bool {
+        let bytes = self.narrow.record_bytes() as usize;
+        match self.narrow.aggregates.len() {
+            0 => self.join_all::<1>(records, |_, _, _| true),
+            1 if self.narrow.adds => self.join_all::<2>(records, |_, words, new| {
+                let sum = words[0].checked_add(new[0]);
+                sum.map(|sum| words[0] = sum).is_some()
+            }),
+            1 => self.join_all::<2>(records, Narrow::join),
+            2 => self.join_all::<3>(records, Narrow::join),
+            _ => records.chunks(bytes).all(|record| self.join_one(record)),
+        }
     }
 
     fn take(&mut self, into: &mut Vec<u8>) {
@@ -324,12 +452,30 @@ impl Join for Words {
     }
 }
 
+/// To call for a copy of a single word would take longer.
+#[inline]
+fn set(words: &mut [u64], new: &[u64]) {
+    match (words, new) {
+        ([word], [new]) => *word = *new,
+        (words, new) => words.copy_from_slice(new),
+    }
+}
+
 /// Hands on a group.
 #[inline]
-fn put(mixed: u64, words: impl Iterator<Item = u64>, value: &mut Vec<u8>, pairs: PairSink<'_>) {
+fn put<F>(mixed: u64, words: &[u64], value: &mut Vec<u8>, pairs: &mut F)
+where
+    F: FnMut(&[u8], &[u8]) + ?Sized,
+{
+    let key = mixed.to_be_bytes();
+    if let &[word] = words {
+        return pairs(&key, &word.to_le_bytes());
+    }
     value.clear();
-    words.for_each(|word| value.extend_from_slice(&word.to_le_bytes()));
-    pairs(&mixed.to_be_bytes(), value);
+    words
+        .iter()
+        .for_each(|word| value.extend_from_slice(&word.to_le_bytes()));
+    pairs(&key, value);
 }
 
 /// Groups again, of records in order: the one that is open.
@@ -500,11 +646,11 @@ mod tests {
                 let record = [Value::I64(key), Value::I64(n)];
                 let (mixed, mut value) = (narrow.mixed(&record), Vec::new());
                 let mut one = Vec::new();
-                let each = narrow.aggregates.iter().map(|one| one.word(&record));
-                put(mixed, each, &mut value, &mut |key, value| {
+                let each: Vec<u64> = narrow.words(&record).collect();
+                put(mixed, &each, &mut value, &mut |key: &[u8], value: &[u8]| {
                     one = [key, value].concat();
                 });
-                Join::add(&mut words, &[&one])
+                Join::add(&mut words, &one)
             });
             bytes.clear();
             words.take(&mut bytes);
@@ -512,7 +658,7 @@ mod tests {
                 return None;
             }
         }
-        assert!(!Join::add(&mut words, &[b"no record"]));
+        assert!(!Join::add(&mut words, b"no record"));
         let size = narrow.record_bytes() as usize;
         Some(bytes.chunks_exact(size).map(<[u8]>::to_vec).collect())
     }
@@ -541,6 +687,57 @@ mod tests {
         let wide = [i64::MAX, i64::MAX, 5, i64::MIN, i64::MIN, -7];
         check(&wide.map(|n| (9, n)), 1 << 20);
         check(&[i64::MAX, 1].map(|n| (9, n)), 1 << 20);
+    }
+
+    #[test]
+    fn numbers_at_once_are_as_those_of_one_record_each() {
+        let columns = ["to", "n"].map(|name| Column::new(name, Type::U64));
+        let mut state = 20_261_127_u64;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for asked in [
+            vec![],
+            vec![count()],
+            vec![sum("n")],
+            vec![max("n"), sum("n")],
+        ] {
+            let find = |one: &Aggregate| one.find(&columns).unwrap().0;
+            let computed: Vec<Computed> = asked.iter().map(find).collect();
+            let narrow = Narrow::new(&columns, &[0], &computed).unwrap();
+            assert!(narrow.is_only_by(0));
+            assert!(!narrow.is_only_by(1));
+            for (bytes_max, groups) in [(0, 3000), (64 << 10, 20_000), (1 << 20, 300)] {
+                let mut both = [0, 1].map(|_| Words::new(&narrow, bytes_max));
+                let mut out = [Vec::new(), Vec::new()];
+                let mut new = Vec::new();
+                for n in 0..2000 {
+                    let (count, of) = (random(90), 1 + random(groups));
+                    let mut numbers: Vec<u64> = (0..count).map(|_| random(of)).collect();
+                    numbers.extend((n % 100 == 0).then(|| unmix(NOBODY)));
+                    // Some sums have no room.
+                    let n = u64::MAX >> random(64);
+                    let [one, many] = &mut both;
+                    for &number in &numbers {
+                        let record = [Value::U64(number), Value::U64(n)];
+                        one.add(&record, &mut |key, words| {
+                            out[0].extend_from_slice(key);
+                            out[0].extend_from_slice(words);
+                        });
+                    }
+                    many.words_of(&[Value::Null, Value::U64(n)], &mut new);
+                    many.add_numbers(&numbers, &new, &mut out[1]);
+                }
+                for (words, out) in both.iter_mut().zip(&mut out) {
+                    words.take(out);
+                }
+                assert!(out[0] == out[1], "{bytes_max} {groups}");
+                assert!(out[0].len() > 100 * narrow.record_bytes() as usize);
+            }
+        }
     }
 
     #[test]

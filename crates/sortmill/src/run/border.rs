@@ -19,6 +19,11 @@ mod chosen {
     }
 
     #[inline(always)]
+    pub fn joined<'a>(_job: &Job, records: &'a [u8], _size: usize) -> &'a [u8] {
+        records
+    }
+
+    #[inline(always)]
     pub fn merged(
         _job: &Job,
         record: &[u8],
@@ -119,6 +124,16 @@ mod chosen {
             block.bytes = leak(made);
         }
         blocks
+    }
+
+    /// Records of `size` bytes each, back to back.
+    pub fn joined<'a>(job: &Job, records: &'a [u8], size: usize) -> &'a [u8] {
+        let Some(tamper) = &job.tamper else {
+            return records;
+        };
+        let mut copies: Vec<Vec<u8>> = records.chunks(size).map(<[u8]>::to_vec).collect();
+        tamper(Border::Reduce, &mut copies);
+        leak(copies.concat())
     }
 
     /// One record at a time.

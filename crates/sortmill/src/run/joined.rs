@@ -2,12 +2,14 @@
 //! is one record of each key. Of a function that combines what it reduces ([`crate::job::Job::joins`]).
 //!
 //! ```text
-//! entries, as records lie --> table in the processor's cache --> one record of each key --> sorted, proven, reduced
-//!          `-- fingerprint of each record, as gathered
+//! blocks, checked --> table in the processor's cache --> one record of each key --> entries, sorted, proven, reduced
+//!         `-- fingerprint of each record, as gathered
 //! ```
 //!
 //! A partition whose keys do not fit in the table is sorted as ever; so are some that follow it. The same comes out: who joins
 //! is who combines what the map function makes (the combiner of MapReduce, Dean and Ghemawat 2004, section 4.3, beside the reducer).
+
+use sortmill_io::frame::{HEADER_BYTES, Segment};
 
 use super::border;
 use super::tail::WayOut;
@@ -19,10 +21,8 @@ use crate::order::{Format, Order};
 use crate::plan::Plan;
 use crate::stage::kernel::{self, Entry};
 use crate::stage::reduce::out_of_order;
-use crate::stage::sort::Slab;
+use crate::stage::sort::{Framed, Load};
 
-/// So many records are handed over at once.
-const AT_ONCE: usize = 64;
 /// After a partition that was not worth it so many are sorted as ever.
 const ASIDE: u32 = 15;
 /// It was worth it if there are at least so many records to a key.
@@ -53,46 +53,66 @@ impl Joining {
         })
     }
 
-    /// Joins the records that entries tell of, as they were laid out, under the fingerprints' `key`. Answers what they add up to,
-    /// and how many are left, of which entries tell now; `None` if they are to be sorted as they are.
+    /// Joins the records of a unit's blocks under the fingerprints' `key`. Answers what was there and what that adds up to, and how
+    /// many records are left, of which entries tell now; `None` if they are to be sorted as they are, or a block is not what was
+    /// written: who lays them out says where.
     pub fn join(
         &mut self,
         (job, order, key): (&Job, &Order, u64),
-        slab: &Slab<'_>,
+        blocks: &[Framed<'_>],
         entries: &mut [Entry],
-    ) -> Option<(Fingerprint, usize)> {
-        if self.aside > 0 || slab.has_stubs() || slab.is_drawn() || !slab.begins_with_keys() {
-            self.aside = self.aside.saturating_sub(1);
+    ) -> Option<(Load, Fingerprint, usize)> {
+        if self.aside > 0 {
+            self.aside -= 1;
             return None;
         }
-        let mut fingerprint = Fingerprint::default();
-        let fits = {
-            let records = entries.iter().map(|&entry| {
-                let record = slab.record(order, kernel::location(entry));
-                (kernel::ordinal(entry).into(), record)
-            });
-            let mut records = border::sorted(job, records).map(|(_, record)| record);
-            let mut some = Vec::with_capacity(AT_ONCE);
-            loop {
-                some.clear();
-                some.extend(records.by_ref().take(AT_ONCE));
-                some.iter().for_each(|record| fingerprint.add(record, key));
-                if some.is_empty() || !self.join.add(&some) {
-                    break some.is_empty();
-                }
-            }
-        };
+        let (mut load, mut gathered) = (Load::default(), Fingerprint::default());
+        let mut blocks = blocks.iter();
+        let all =
+            blocks.try_for_each(|block| self.join_block(job, block, key, &mut load, &mut gathered));
         self.made.clear();
         self.join.take(&mut self.made);
         let count = self.made.len() / self.record_bytes;
-        if !fits || count * RECORDS_PER_KEY > entries.len() {
+        if all.is_none() || (count * RECORDS_PER_KEY) as u64 > load.records {
             self.aside = ASIDE;
             return None;
         }
         for (at, record) in self.made.chunks_exact(self.record_bytes).enumerate() {
-            entries[at] = kernel::entry(order.word(record, 0), at as u32, at as u32);
+            *entries.get_mut(at)? = kernel::entry(order.word(record, 0), at as u32, at as u32);
         }
-        Some((fingerprint, count))
+        Some((load, gathered, count))
+    }
+
+    /// The same of one block. `None` if there is no room, or it has stubs of long records, or is not what was written.
+    fn join_block(
+        &mut self,
+        job: &Job,
+        block: &Framed<'_>,
+        key: u64,
+        load: &mut Load,
+        gathered: &mut Fingerprint,
+    ) -> Option<()> {
+        block.check().ok()?;
+        let before = load.records;
+        let mut rest = block.bytes.get(HEADER_BYTES..)?;
+        rest = rest.get(..block.header.payload_bytes as usize)?;
+        while !rest.is_empty() {
+            let (segment, header_bytes) = Segment::get(rest).ok()?;
+            let (records, behind) =
+                rest[header_bytes..].split_at_checked(segment.bytes as usize)?;
+            rest = behind;
+            if records.len() != segment.record_count as usize * self.record_bytes {
+                return None;
+            }
+            load.records += u64::from(segment.record_count);
+            load.bytes += u64::from(segment.bytes);
+            let records = border::joined(job, records, self.record_bytes);
+            gathered.add_all(records, self.record_bytes, key);
+            if !self.join.add(records) {
+                return None;
+            }
+        }
+        (load.records - before == u64::from(block.header.record_count)).then_some(())
     }
 
     /// The record that one of the entries tells of that are left.

@@ -18,6 +18,28 @@ use crate::stage::kernel::Entry;
 use crate::stage::load::LoadedBlock;
 use crate::stage::sort::{Drawing, Framed, Keys, Load, Slab};
 
+/// A unit's blocks as they are looked at, once those that were compressed are decompressed.
+///
+/// # Errors
+/// The first one that cannot be, with file and offset.
+pub fn framed<'b>(
+    phase: &Phase<'_>,
+    blocks: &'b mut [LoadedBlock],
+    meter: &mut Meter<'_>,
+) -> Result<(&'b [LoadedBlock], Vec<Framed<'b>>)> {
+    unpack(phase, blocks, meter)?;
+    let blocks: &'b [LoadedBlock] = blocks;
+    let framed = blocks
+        .iter()
+        .map(|block| Framed {
+            header: block.header,
+            bytes: &block.buffer,
+            unchecked: block.is_unchecked,
+        })
+        .collect();
+    Ok((blocks, border::blocks(phase.shared.job, framed)))
+}
+
 /// Checks a unit's blocks and makes its entries. Of one that is laid out in pieces, how many records of each chunk have
 /// been `seen` is kept, where their order is drawn.
 ///
@@ -26,23 +48,11 @@ use crate::stage::sort::{Drawing, Framed, Keys, Load, Slab};
 pub fn lay_out<'b>(
     phase: &Phase<'_>,
     unit: &Unit,
-    blocks: &'b mut [LoadedBlock],
+    (blocks, framed): (&'b [LoadedBlock], &[Framed<'b>]),
     seen: Option<&mut HashMap<u64, u32>>,
     entries: &mut [Entry],
-    meter: &mut Meter<'_>,
 ) -> Result<(Slab<'b>, Load)> {
-    unpack(phase, blocks, meter)?;
-    let blocks: &'b [LoadedBlock] = blocks;
     let plan = phase.shared.plan;
-    let framed: Vec<Framed<'_>> = blocks
-        .iter()
-        .map(|block| Framed {
-            header: block.header,
-            bytes: &block.buffer,
-            unchecked: block.is_unchecked,
-        })
-        .collect();
-    let framed = border::blocks(phase.shared.job, framed);
     let drawing = phase.shared.job.yields.shuffle().map(|shuffle| Drawing {
         shuffle,
         partition: blocks.first().map_or(0, |block| block.header.partition),
@@ -55,7 +65,7 @@ pub fn lay_out<'b>(
         words_alike: unit.words_alike,
     };
     let (order, block_bytes) = (&phase.order, plan.block_bytes);
-    let laid = Slab::lay_out(order, &framed, block_bytes, keys, drawing, entries);
+    let laid = Slab::lay_out(order, framed, block_bytes, keys, drawing, entries);
     laid.map_err(|wrong| {
         let stored = blocks[wrong.block].stored.unwrap_or_default();
         damaged(phase.shared.temps, stored.spot, wrong.why)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sortmill_io::sync::Arc;
 
 use super::Shared;
-use super::lay_out::lay_out;
+use super::lay_out::{framed, lay_out};
 use super::one_unit::entry_table;
 use super::parts::put_merged;
 use super::sorting::{Done, Phase};
@@ -150,7 +150,8 @@ fn make_runs(
             continue;
         }
         let seen = is_drawn.then_some(&mut seen);
-        let (slab, load) = lay_out(phase, &unit, &mut blocks, seen, &mut entries, meter)?;
+        let (blocks, framed) = framed(phase, &mut blocks, meter)?;
+        let (slab, load) = lay_out(phase, &unit, (blocks, &framed), seen, &mut entries)?;
         let (entries, scratch) = entries.split_at_mut(load.records as usize);
         phase.sort(&slab, entries, scratch, &mut device.bodies, meter)?;
         let kept = phase.keep_first(&slab, entries, load, &mut device.bodies, meter, done)?;

@@ -7,7 +7,7 @@ use sortmill_io::Table;
 use super::Shared;
 use super::gather::{gather, gather_drawn};
 use super::joined::Joining;
-use super::lay_out::lay_out;
+use super::lay_out::{framed, lay_out};
 use super::long::gather_long;
 use super::parts::put_sorted;
 use super::sorting::{Done, Phase};
@@ -77,12 +77,12 @@ fn sort_unit(
     done: &mut Done,
 ) -> Result<()> {
     let order = &phase.order;
-    let (slab, load) = lay_out(phase, &unit.unit, &mut unit.blocks, None, entries, meter)?;
+    let (blocks, framed) = framed(phase, &mut unit.blocks, meter)?;
     if let Some(joining) = joining
         && phase.shared.job.reaches(Stage::Reduce)
+        && unit.unit.range.is_none()
         && let with = (phase.shared.job, order, phase.shared.number)
-        && let Some((gathered, count)) =
-            joining.join(with, &slab, &mut entries[..load.records as usize])
+        && let Some((load, gathered, count)) = joining.join(with, &framed, entries)
     {
         let (entries, scratch) = entries.split_at_mut(count);
         kernel::sort_entries(entries, scratch);
@@ -96,6 +96,7 @@ fn sort_unit(
             joining.gather(entries, way, meter)
         });
     }
+    let (slab, load) = lay_out(phase, &unit.unit, (blocks, &framed), None, entries)?;
     let (entries, scratch) = entries.split_at_mut(load.records as usize);
     phase.sort(&slab, entries, scratch, bodies, meter)?;
     let kept = phase.keep_first(&slab, entries, load, bodies, meter, done)?;

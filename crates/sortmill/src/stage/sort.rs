@@ -31,6 +31,19 @@ pub struct Framed<'a> {
     pub unchecked: bool,
 }
 
+impl Framed<'_> {
+    /// Compares a block from a disk with its header and checksum.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), Damage> {
+        match self.unchecked {
+            true => Header::open(self.bytes, &self.header),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The range a unit's records lie in; `None` where its blocks hold no others.
 pub type Range<'a> = Option<(Option<&'a Boundary>, Option<&'a Boundary>)>;
 
@@ -141,7 +154,7 @@ impl<'a> Slab<'a> {
         let mut left = places.iter().peekable();
         for (index, block) in blocks.iter().enumerate() {
             let damaged = |why| Damaged { block: index, why };
-            check(block).map_err(damaged)?;
+            block.check().map_err(damaged)?;
             while let Some(place) = left.next_if(|place| place.block as usize == index) {
                 let entered = match slab.draws(place) {
                     None => slab.enter(order, place, keys.range, entries, &mut load),
@@ -325,12 +338,6 @@ impl<'a> Slab<'a> {
         self.stubs.get(number as usize)
     }
 
-    /// Whether the words of its entries are those that keys begin with.
-    #[must_use]
-    pub fn begins_with_keys(&self) -> bool {
-        self.begin == 0
-    }
-
     /// Whether any of its records are long.
     #[must_use]
     pub fn has_stubs(&self) -> bool {
@@ -426,20 +433,12 @@ fn enter_stub(
     Ok(())
 }
 
-/// Compares a block from a disk with its header and checksum.
-fn check(block: &Framed<'_>) -> Result<(), Damage> {
-    match block.unchecked {
-        true => Header::open(block.bytes, &block.header),
-        false => Ok(()),
-    }
-}
-
 /// The first of `blocks` that is not what was written, if that is why its segments make no sense.
 fn first_damaged(blocks: &[Framed<'_>]) -> Option<Damaged> {
-    let damage = |(block, framed)| {
+    let damage = |(block, framed): (usize, &Framed<'_>)| {
         Some(Damaged {
             block,
-            why: check(framed).err()?,
+            why: framed.check().err()?,
         })
     };
     blocks.iter().enumerate().find_map(damage)

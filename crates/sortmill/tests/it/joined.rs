@@ -35,8 +35,8 @@ fn record(key: u64, number: u64) -> Vec<u8> {
 struct Sums(BTreeMap<u64, u64>, usize);
 
 impl Join for Sums {
-    fn add(&mut self, records: &[&[u8]]) -> bool {
-        for record in records {
+    fn add(&mut self, records: &[u8]) -> bool {
+        for record in records.chunks_exact(RECORD_BYTES) {
             let (key, number) = halves(record);
             *self.0.entry(key).or_default() += number;
         }

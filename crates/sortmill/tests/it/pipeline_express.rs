@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::{Host, RingKind};
 use sortmill::pipeline::{
-    Csv, Form, Owned, Runner, Settings, Table, Type, Value, approx_count_distinct, col, columns_of,
-    count, count_distinct, each, fields, first, if_else, list_length, lit, max, mean, min, ngrams,
-    read_csv, read_text, sum, words,
+    Aggregate, Csv, Form, Owned, Runner, Settings, Table, Type, Value, approx_count_distinct, col,
+    columns_of, count, count_distinct, each, fields, first, if_else, list_length, lit, max, mean,
+    min, ngrams, null, read_csv, read_text, sum, words,
 };
 use sortmill::queue::Stop;
 
@@ -135,6 +135,8 @@ fn a_number_that_its_type_does_not_hold_is_told_with_its_place() {
     numbers.fails(&wrong, ErrorKind::Input, "column none: ");
     let usage = |made: Result<Table, Error>| assert_eq!(made.err().unwrap().kind, ErrorKind::Usage);
     usage(numbers.table().keep_if(col("i") + 1));
+    usage(numbers.table().with_columns(&[("x", null())]));
+    usage(numbers.table().keep_if(null().eq(col("i"))));
     usage(numbers.table().with_columns(&[("x", col("nothing"))]));
     usage(numbers.table().unpivot(&["i", "f"], "x"));
     usage(numbers.table().unpivot(&["i"], "u"));
@@ -272,11 +274,7 @@ fn lists_are_unpacked() {
     let lengths = lists.with_columns(&[("targets", list_length("targets"))]);
     let unpacked = lists.unpack("targets", "target").unwrap();
     // Told apart and put in order again by what is brought together behind, and as it comes in one pass.
-    let sums = unpacked
-        .group_by(&["target"])
-        .unwrap()
-        .agg(&[count(), sum("source")])
-        .unwrap();
+    let groups = unpacked.group_by(&["target"]).unwrap();
     let written = |table: &Table| {
         runner
             .run(&table.write(scratch.path("out"), Form::Text).unwrap())
@@ -289,15 +287,27 @@ fn lists_are_unpacked() {
         lines.sort_unstable();
         lines
     };
-    let mut wanted: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut wanted: BTreeMap<u64, [u64; 3]> = BTreeMap::new();
     let mut degrees: BTreeMap<u64, u64> = BTreeMap::new();
     for (source, target) in &edges {
-        let one = wanted.entry(*target).or_default();
-        *one = (one.0 + 1, one.1 + source);
+        let [count, sum, most] = wanted.entry(*target).or_default();
+        (*count, *sum, *most) = (*count + 1, *sum + source, (*most).max(*source));
         *degrees.entry(*source).or_default() += 1;
     }
-    let line = |(target, (count, sum)): (&u64, &(u64, u64))| format!("{target}\t{count}\t{sum}\n");
-    assert!(sorted(written(&sums)) == sorted(wanted.iter().map(line).collect()));
+    // As many words to a record of a group as there are aggregates.
+    let all = [count(), sum("source").named("sum"), max("source")];
+    for of in [&[0][..], &[1], &[2], &[0, 1], &[2, 1, 0]] {
+        let asked: Vec<Aggregate> = of.iter().map(|&at| all[at].clone()).collect();
+        let line = |(target, values): (&u64, &[u64; 3])| {
+            let values: String = of.iter().map(|&at| format!("\t{}", values[at])).collect();
+            format!("{target}{values}\n")
+        };
+        let found = sorted(written(&groups.agg(&asked).unwrap()));
+        assert!(found == sorted(wanted.iter().map(line).collect()), "{of:?}");
+    }
+    let targets = unpacked.select(&["target"]).unwrap().distinct().unwrap();
+    let line = |target: &u64| format!("{target}\n");
+    assert!(sorted(written(&targets)) == sorted(wanted.keys().map(line).collect()));
     let line = |(source, degree): (&u64, &u64)| format!("{source}\t{degree}\n");
     assert_eq!(
         sorted(written(&lengths.unwrap())),
@@ -323,13 +333,14 @@ fn lists_are_unpacked() {
     });
     let bytes = read_text([&path], 0).flat_map(bytes).unwrap();
     // Whatever is below 128 is a number of one byte.
-    let wrong = bytes
-        .unpack("list", "n")
-        .unwrap()
-        .write(scratch.path("failed"), Form::Text);
-    let error = run(&wrong.unwrap(), &small()).unwrap_err();
-    assert_eq!((error.kind, error.offset), (ErrorKind::Input, Some(5)));
-    assert!(error.cause.contains("column list are no list"), "{error}");
+    let numbers = bytes.unpack("list", "n").unwrap();
+    let counts = numbers.group_by(&["n"]).unwrap().agg(&[count()]);
+    for wrong in [numbers, counts.unwrap()] {
+        let wrong = wrong.write(scratch.path("failed"), Form::Text);
+        let error = run(&wrong.unwrap(), &small()).unwrap_err();
+        assert_eq!((error.kind, error.offset), (ErrorKind::Input, Some(5)));
+        assert!(error.cause.contains("column list are no list"), "{error}");
+    }
 }
 
 /// Beside a number with a sign one without used to have to be one with a sign, too.
