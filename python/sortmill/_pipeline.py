@@ -653,6 +653,7 @@ class Table:
 
     def _held(self, settings: dict[str, Any], progress: Watch) -> _sortmill.RowReader:
         """All records."""
+        rows: _sortmill.RowReader
         told, rows = _watched(self._table.hold_records, settings, progress)
         self._report = Report(*told)
         return rows

@@ -105,9 +105,7 @@ impl FusedLists {
         let mut numbers = [0; AT_ONCE];
         while from.0 < list.len() {
             let count = self.unpack.some(list, &mut from, &mut numbers)?;
-            self.out.clear();
-            groups.add_numbers(&numbers[..count], words, &mut self.out);
-            push(&self.out);
+            groups.add_numbers(&numbers[..count], words, &mut self.out, push);
             if from.0 < list.len() && is_full() {
                 return Ok(Some(from));
             }

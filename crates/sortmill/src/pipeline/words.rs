@@ -163,6 +163,9 @@ pub struct Words {
 /// So many keys are looked for together: what the table holds of them is asked for before.
 const TOGETHER: usize = 32;
 
+/// So many bytes of records are handed on at once.
+const PUSHED_BYTES: usize = 1 << 10;
+
 impl Words {
     /// An empty table of at most `bytes_max` bytes.
     #[must_use]
@@ -201,12 +204,24 @@ impl Words {
         words.extend(self.narrow.words(record));
     }
 
-    /// Takes a record of each of the groups `numbers`, all of which add the same words; records that come out are put behind what is in
-    /// `out`.
-    pub fn add_numbers(&mut self, numbers: &[u64], new: &[u64], out: &mut Vec<u8>) {
+    /// Takes a record of each of the groups `numbers`, all of which add the same words; records that come out go to `push`, many back to
+    /// back, and are gathered in `out` for that.
+    pub fn add_numbers(
+        &mut self,
+        numbers: &[u64],
+        new: &[u64],
+        out: &mut Vec<u8>,
+        push: &mut dyn FnMut(&[u8]),
+    ) {
+        out.clear();
         let mut put = |key: &[u8], words: &[u8]| {
             out.extend_from_slice(key);
             out.extend_from_slice(words);
+            // All groups of the table may come.
+            if out.len() >= PUSHED_BYTES {
+                push(out);
+                out.clear();
+            }
         };
         for numbers in numbers.chunks(TOGETHER) {
             let mut mixed = [0; TOGETHER];
@@ -218,6 +233,7 @@ impl Words {
                 self.add_words(mixed, new, &mut put);
             }
         }
+        push(out);
     }
 
     /// Asks for where a group belongs, which is in the cache while the table stands aside.
@@ -729,7 +745,11 @@ mod tests {
                         });
                     }
                     many.words_of(&[Value::Null, Value::U64(n)], &mut new);
-                    many.add_numbers(&numbers, &new, &mut out[1]);
+                    let mut push = |records: &[u8]| {
+                        assert!(records.len() < PUSHED_BYTES + 24);
+                        out[1].extend_from_slice(records);
+                    };
+                    many.add_numbers(&numbers, &new, &mut Vec::new(), &mut push);
                 }
                 for (words, out) in both.iter_mut().zip(&mut out) {
                     words.take(out);
