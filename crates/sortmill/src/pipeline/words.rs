@@ -116,9 +116,7 @@ impl Narrow {
     #[inline]
     fn join(&self, words: &mut [u64], new: &[u64]) -> bool {
         if self.adds {
-            let sum = words[0].checked_add(new[0]);
-            words[0] = sum.unwrap_or(words[0]);
-            return sum.is_some();
+            return add(&mut words[0], new[0]);
         }
         let all = || self.aggregates.iter().zip(new);
         let mut joined = all().zip(&*words);
@@ -450,10 +448,9 @@ impl Join for Words {
         let bytes = self.narrow.record_bytes() as usize;
         match self.narrow.aggregates.len() {
             0 => self.join_all::<1>(records, |_, _, _| true),
-            1 if self.narrow.adds => self.join_all::<2>(records, |_, words, new| {
-                let sum = words[0].checked_add(new[0]);
-                sum.map(|sum| words[0] = sum).is_some()
-            }),
+            1 if self.narrow.adds => {
+                self.join_all::<2>(records, |_, words, new| add(&mut words[0], new[0]))
+            }
             1 => self.join_all::<2>(records, Narrow::join),
             2 => self.join_all::<3>(records, Narrow::join),
             _ => records.chunks(bytes).all(|record| self.join_one(record)),
@@ -466,6 +463,14 @@ impl Join for Words {
             into.extend_from_slice(words);
         });
     }
+}
+
+/// Adds a word to another, if the sum has room there.
+#[inline]
+fn add(word: &mut u64, new: u64) -> bool {
+    let sum = word.checked_add(new);
+    *word = sum.unwrap_or(*word);
+    sum.is_some()
 }
 
 /// To call for a copy of a single word would take longer.

@@ -10,6 +10,30 @@ type Shares = [u64; 6];
 
 const GB: u64 = 1_000_000_000;
 
+/// One more thread of a phase.
+fn add_stage(phase: &mut Phase, stage: Stage, shares: Shares) {
+    let metrics = thread_metrics(1, shares);
+    phase.stages.push(StageReport { stage, metrics });
+}
+
+/// What `count` threads did of ten seconds each.
+fn thread_metrics(count: u64, shares: Shares) -> StageMetrics {
+    let [work, input, output, memory, device, finished] =
+        shares.map(|percent| count * percent * GB / 10);
+    StageMetrics {
+        worker_count: count,
+        bytes_in: 5 * GB,
+        bytes_out: 5 * GB,
+        work_ns: work,
+        wait_input_ns: input,
+        wait_output_ns: output,
+        wait_memory_ns: memory,
+        wait_device_ns: device,
+        finished_ns: finished,
+        ..StageMetrics::default()
+    }
+}
+
 fn phase(name: &str, source: Shares, workers: Shares, drain: Shares) -> Phase {
     let stages = match name {
         "distribute" => [Stage::Read, Stage::Partition, Stage::Spill],
@@ -20,20 +44,7 @@ fn phase(name: &str, source: Shares, workers: Shares, drain: Shares) -> Phase {
         .into_iter()
         .zip([(source, 1), (workers, 2), (drain, 1)])
     {
-        let [work, input, output, memory, device, finished] =
-            shares.map(|percent| count * percent * GB / 10);
-        *metrics.stage_mut(stage) = StageMetrics {
-            worker_count: count,
-            bytes_in: 5 * GB,
-            bytes_out: 5 * GB,
-            work_ns: work,
-            wait_input_ns: input,
-            wait_output_ns: output,
-            wait_memory_ns: memory,
-            wait_device_ns: device,
-            finished_ns: finished,
-            ..StageMetrics::default()
-        };
+        *metrics.stage_mut(stage) = thread_metrics(count, shares);
     }
     let took = Took {
         wall_ns: 10 * GB,
@@ -264,16 +275,7 @@ fn many_who_help_a_little_are_not_the_bound() {
         (Stage::Merge, [10, 90, 0, 0, 0, 0]),
     ];
     for (stage, shares) in threads {
-        let [work, input, _, _, device, _] = shares.map(|percent: u64| percent * GB / 10);
-        let metrics = StageMetrics {
-            worker_count: 1,
-            bytes_in: 5 * GB,
-            work_ns: work,
-            wait_input_ns: input,
-            wait_device_ns: device,
-            ..StageMetrics::default()
-        };
-        merge.stages.push(StageReport { stage, metrics });
+        add_stage(&mut merge, stage, shares);
     }
     check(
         &many(merge, Stage::Decompress),
@@ -293,14 +295,7 @@ fn a_worker_that_waits_for_its_device_itself() {
         [1, 96, 0, 0, 3, 0],
     );
     merge.name = "merge".to_owned();
-    let metrics = StageMetrics {
-        worker_count: 1,
-        work_ns: 4 * GB,
-        wait_device_ns: 6 * GB,
-        ..StageMetrics::default()
-    };
-    let stage = Stage::Merge;
-    merge.stages.push(StageReport { stage, metrics });
+    add_stage(&mut merge, Stage::Merge, [40, 0, 0, 0, 60, 0]);
     check(
         &merge,
         &ends([1, 2, 3]),
@@ -467,14 +462,7 @@ fn runs_that_were_merged_have_no_rates() {
         [5, 95, 0, 0, 0, 0],
         [1, 98, 0, 0, 1, 0],
     );
-    let metrics = StageMetrics {
-        worker_count: 1,
-        work_ns: GB,
-        wait_device_ns: 9 * GB,
-        ..StageMetrics::default()
-    };
-    let stage = Stage::Merge;
-    merged.stages.push(StageReport { stage, metrics });
+    add_stage(&mut merged, Stage::Merge, [10, 0, 0, 0, 90, 0]);
     check(
         &merged,
         &ends([1, 1, 1]),
