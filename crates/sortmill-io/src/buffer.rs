@@ -144,6 +144,12 @@ impl Pool {
         self.shared.buffer_count
     }
 
+    /// Bytes of all buffers.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.shared.buffer_count * self.shared.buffer_bytes) as u64
+    }
+
     /// How many buffers are free now.
     #[must_use]
     pub fn free_count(&self) -> usize {
@@ -181,6 +187,39 @@ impl Pool {
         }
         let index = state.free.pop()?;
         Some(self.hand_out(&mut state, index))
+    }
+
+    /// `count` of the free buffers, or as many as are free, whose memory the system gets back meanwhile: nobody has them
+    /// until they are dropped.
+    #[must_use]
+    pub fn set_aside(&self, count: usize) -> Vec<Buffer> {
+        let mut aside: Vec<Buffer> = {
+            let mut state = lock(&self.shared.state);
+            // Neighbours, whose huge pages go back whole.
+            state.free.sort_unstable_by(|one, other| other.cmp(one));
+            let count = count.min(state.free.len());
+            let indices: Vec<u32> = state.free.drain(..count).collect();
+            (indices.into_iter())
+                .map(|index| Buffer {
+                    shared: Arc::clone(&self.shared),
+                    index,
+                })
+                .collect()
+        };
+        for buffer in &mut aside {
+            let bytes = self.shared.buffer_bytes;
+            // A refusal costs memory that nobody uses, so it is not an error.
+            // SAFETY: the range is the buffer's own and nobody else sees it; it reads as zeros afterwards, and a buffer's contents
+            // are whatever was there.
+            let _ = unsafe {
+                rustix::mm::madvise(
+                    buffer.start().cast(),
+                    bytes,
+                    rustix::mm::Advice::LinuxDontNeed,
+                )
+            };
+        }
+        aside
     }
 
     fn hand_out(&self, state: &mut State, index: u32) -> Buffer {
@@ -351,6 +390,26 @@ mod tests {
         drop(taken);
         assert_eq!(pool.free_count(), 3);
         assert_eq!(pool.peak_bytes(), 3 * 8192);
+    }
+
+    #[test]
+    fn what_is_set_aside_is_nobodys_and_holds_no_memory() {
+        const BYTES: usize = 4 << 20;
+        let pool = Pool::new(4, BYTES).unwrap();
+        let mut all: Vec<Buffer> = (0..4).map(|_| pool.take().unwrap()).collect();
+        all.iter_mut().for_each(|buffer| buffer.fill(1));
+        let kept = all.swap_remove(1);
+        drop(all);
+        let peak = pool.peak_bytes();
+        let aside = pool.set_aside(2);
+        let zeros = |buffer: &Buffer| buffer.iter().all(|&byte| byte == 0);
+        assert!(aside.len() == 2 && aside.iter().all(zeros));
+        assert!(kept.iter().all(|&byte| byte == 1));
+        let last = pool.take().unwrap();
+        assert!(pool.try_take().is_none() && pool.set_aside(1).is_empty());
+        drop((aside, last));
+        assert_eq!((pool.free_count(), pool.set_aside(9).len()), (3, 3));
+        assert_eq!(pool.peak_bytes(), peak);
     }
 
     /// Many pools of a job come and go, and all may have to be closed until it ends.

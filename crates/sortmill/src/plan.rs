@@ -130,6 +130,9 @@ pub struct Plan {
     pub headroom_bytes: usize,
     /// Buffers for chunks while distributing, for output while sorting.
     pub chunk_count: usize,
+    /// So many of them sorting does without.
+    #[serde(default)]
+    pub chunks_aside: usize,
     /// Chunks of the input on their way in, from each device, and of the output on their way out.
     pub chunk_depth: usize,
     /// Blocks on their way to and from the temporary files on each device.
@@ -256,8 +259,9 @@ const MIB: u64 = 1 << 20;
 pub(crate) const CHUNK_BYTES: usize = 4 << 20;
 const HEADROOM_BYTES: usize = 64 << 10;
 /// Bytes in flight each way, of a disk that nobody measured. A disk that reads and writes at once divides
-/// itself by them, so they are the same for chunks and for blocks.
-pub(crate) const IN_FLIGHT_BYTES: u64 = 32 << 20;
+/// itself by them, so they are the same for chunks and for blocks, if as much is written as is read. Half as many keep
+/// most disks busy; the rest bridges moments in which the processors, or the host of a virtual machine, do something else.
+pub(crate) const IN_FLIGHT_BYTES: u64 = 64 << 20;
 /// A measurement may ask for as many and no more: in flight they hold no partition.
 const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
 const BATCH_RECORDS_MAX: usize = 1 << 16;
@@ -333,6 +337,12 @@ impl Plan {
         let (ahead_bytes, ahead_units) = keeping::ahead(job, &reading, &mut budget)?;
         let joined_bytes = keeping::joined(job, &reading, &mut budget)?;
         let sorting = Sorting::new(job, &order, inputs, &reading, &mut budget)?;
+        let more = match job.passes_on {
+            true => 0,
+            false => reading.chunk_count_more,
+        };
+        let buffer = reading.headroom_bytes + reading.chunk_bytes + sortmill_io::ALIGN_BYTES;
+        let more = chunk_buffers::hold_more(more, buffer as u64, &mut budget)?;
         let held = (&reading, &sorting);
         let holding = ahead::holding(job, inputs, held, &mut decoders, &mut budget)?;
         let ahead_count = decoders.as_ref().map_or(0, |all| all.ahead_count);
@@ -356,7 +366,8 @@ impl Plan {
             worker_count: reading.worker_count,
             chunk_bytes: reading.chunk_bytes,
             headroom_bytes: reading.headroom_bytes,
-            chunk_count: reading.chunk_count + ahead_count,
+            chunk_count: reading.chunk_count + ahead_count + more,
+            chunks_aside: more,
             chunk_depth: reading.chunk_depth,
             block_depth: holding.block_depth,
             batch_records_max: reading.batch_records_max,
@@ -492,6 +503,7 @@ struct Reading {
     chunk_bytes: usize,
     headroom_bytes: usize,
     chunk_count: usize,
+    chunk_count_more: usize,
     chunk_depth: usize,
     batch_records_max: usize,
     mapped_bytes_max: usize,
@@ -512,6 +524,7 @@ impl Reading {
             chunk_bytes,
             headroom_bytes,
             count: chunk_count,
+            more: chunk_count_more,
             depth: chunk_depth,
         } = ChunkBuffers::new(job, inputs, cores, budget)?;
         let workers = worker_count as u64;
@@ -580,6 +593,7 @@ impl Reading {
             chunk_bytes,
             headroom_bytes,
             chunk_count,
+            chunk_count_more,
             chunk_depth,
             batch_records_max,
             mapped_bytes_max,

@@ -141,11 +141,11 @@ fn a_sort_plans_with_what_was_measured() {
     };
     let slow = put(&even);
     assert!(
-        slow.contains("blocks of up to 512.0 KiB, 32.0 MiB in flight"),
+        slow.contains("blocks of up to 512.0 KiB, 64.0 MiB in flight"),
         "{slow}"
     );
     assert!(
-        slow.contains(" x 4.0 MiB, 8 reads or writes in flight"),
+        slow.contains(" x 4.0 MiB, 16 reads or writes in flight"),
         "{slow}"
     );
     assert!(slow.contains(" x 512.0 KiB, "), "{slow}");

@@ -83,7 +83,8 @@ mod tests {
             .holders
             .iter()
             .filter(|holder| holder.name == NAME);
-        let chunks = (plan.chunk_count * plan.chunk_buffer_bytes()) as u64;
+        let chunks = plan.chunk_count - plan.chunks_aside;
+        let chunks = (chunks * plan.chunk_buffer_bytes()) as u64;
         assert_eq!(named.next().map(|holder| holder.bytes), Some(chunks));
         assert!(named.next().is_none());
         let ahead = plan

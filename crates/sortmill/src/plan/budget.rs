@@ -75,6 +75,12 @@ impl Budget {
         self.limit_bytes.saturating_sub(self.held_bytes())
     }
 
+    /// Bytes that nobody holds in `phase` and somebody in the other one.
+    pub(super) fn spare_bytes(&self, phase: During) -> u64 {
+        let held: u64 = self.in_phase(phase).map(|holder| holder.bytes).sum();
+        self.held_bytes() - held
+    }
+
     /// Gives `bytes` to `name`, beside what it may have, if they are left.
     pub(super) fn hold(&mut self, name: &str, bytes: u64) -> Option<()> {
         self.hold_during(None, name, bytes)
@@ -118,6 +124,8 @@ mod tests {
         budget.hold_during(distribute, "first", 50).unwrap();
         assert_eq!(budget.hold_during(distribute, "too much", 31), None);
         budget.hold_during(sort, "then", 70).unwrap();
+        let spare = [During::Distribute, During::Sort].map(|phase| budget.spare_bytes(phase));
+        assert_eq!(spare, [20, 0]);
         assert_eq!((budget.held_bytes(), budget.left_bytes()), (90, 10));
         assert_eq!(budget.hold("always", 11), None);
         budget.hold("always", 10).unwrap();

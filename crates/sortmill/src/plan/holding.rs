@@ -63,7 +63,8 @@ impl Holding {
         // What cannot be evicted, all at once: an open block of each partition, a spare one and that of a long
         // record of each worker and receiver, that of the reader, and one beside each chunk for a record that fits it just so.
         let fits = sorting.takes_parts && block_bytes as usize > reading.headroom_bytes;
-        let beside = if fits { reading.chunk_count } else { 0 };
+        let chunks = reading.chunk_count + reading.chunk_count_more;
+        let beside = if fits { chunks } else { 0 };
         let distributing = reading.worker_count + reading.receiver_count;
         let fixed = beside + 1 + 2 * distributing + BLOCKS_SPARE;
         let partition_count_max = (block_count as usize)
@@ -82,7 +83,7 @@ impl Holding {
         // Half of the blocks below the mark are on their way to the folders' disks, the other half waits for them
         // or is free.
         let folders = job.temps.len().max(1) as u64;
-        let wished = 2 * in_flight_bytes(job) * folders / block_bytes;
+        let wished = 2 * spilled_in_flight_bytes(job, sorting, left) * folders / block_bytes;
         let low_water = wished.clamp(6, (block_count / 8).max(6));
         let block_depth = (low_water / 2 / folders).clamp(6u64.div_ceil(folders), 256);
         Some(Self {
@@ -96,6 +97,14 @@ impl Holding {
             temp_packing,
         })
     }
+}
+
+/// Bytes of blocks in flight: as much less than of chunks as less is spilled than is read, down to a quarter, since both take
+/// as long.
+fn spilled_in_flight_bytes(job: &Job, sorting: &Sorting, left: u64) -> u64 {
+    let (data, spilled) = (sorting.data_bytes, sorting.data_bytes.saturating_sub(left));
+    let part = spilled as f64 / data.max(1) as f64;
+    (in_flight_bytes(job) as f64 * part.max(0.25)) as u64
 }
 
 /// The largest block where the data are about as large as the memory that is `left`: of each partition half a block

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sortmill_io::os::Machine;
 use sortmill_io::{ALIGN_BYTES, align_down, align_up};
 
+use super::chunk_buffers::KEPT_IN_FLIGHT_BYTES;
 use super::codecs::own_bytes;
 use super::wish::{self, RECORD_BYTES};
 use super::{Budget, ChunkBuffers, Decoders, Doubt, Encoders, Inputs, Plan, in_flight_bytes};
@@ -155,6 +156,7 @@ pub fn within(
         chunk_bytes: chunks.chunk_bytes,
         headroom_bytes: chunks.headroom_bytes,
         chunk_count: chunks.count,
+        chunks_aside: 0,
         chunk_depth: chunks.depth,
         block_depth: rows.depth(),
         batch_records_max: 0,
@@ -275,7 +277,7 @@ impl Rows {
             headroom: 0,
             whole_above,
             extra: 0,
-            in_flight: in_flight_bytes(job),
+            in_flight: in_flight_bytes(job).min(KEPT_IN_FLIGHT_BYTES),
         };
         // What a wish was raised by is for long records alone, where that does.
         let wished = job.memory_bytes.filter(|_| job.memory_is_wish);

@@ -250,10 +250,14 @@ fn too_little(what: &str, bytes: u64, have: u64) -> Error {
 impl Shared<'_> {
     /// The most that each holder of memory held.
     pub fn memory(&self, resident_bytes_peak: u64) -> Memory {
+        let chunks = self.chunk_pool.peak_bytes();
+        let aside = (self.plan.chunks_aside * self.plan.chunk_buffer_bytes()) as u64;
+        let always = self.chunk_pool.bytes() - aside;
         let mut holders = Vec::new();
         for holder in &self.plan.budget.holders {
             let peak = match holder.name.as_str() {
-                "chunk and output buffers" => self.chunk_pool.peak_bytes(),
+                "chunk and output buffers" => chunks.min(always),
+                "more chunk buffers" => chunks.saturating_sub(always),
                 "partitions in memory" => self.block_pool.peak_bytes(),
                 _ => holder.bytes,
             };

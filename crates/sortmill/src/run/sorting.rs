@@ -221,6 +221,8 @@ pub fn sort(
     let mut began_ns = os.now_ns();
     let unit_count = units.len();
     let loaded: Queue<LoadedUnit> = Queue::new(unit_count.max(1));
+    // Where those that distributing had besides were lie entries now.
+    let _aside = shared.chunk_pool.set_aside(plan.chunks_aside);
     let ahead_count = plan.decoders.as_ref().map_or(0, |all| all.ahead_count);
     let blocks: Queue<OutBlock> = Queue::new(plan.chunk_count - ahead_count);
     let (in_bodies, bodies_on_disk) = bodies.held();
