@@ -387,17 +387,17 @@ mod tests {
         Plan::new(&job, &inputs, &machine).unwrap()
     }
 
-    /// What jobs of 10 GB took that were measured: spilled bytes `bench/runs/2026-11-22-fd68b8b-*.reports.jsonl`, memory by hand
-    /// since there are more chunk buffers while distributing.
+    /// What jobs of 10 GB took that were measured: spilled bytes `bench/runs/2026-11-22-fd68b8b-*.reports.jsonl`, memory, since
+    /// there are more chunk buffers while distributing, `bench/runs/2026-11-27-00c99ec-memory-sweep.reports.jsonl`.
     #[test]
     fn what_was_measured_is_foretold() {
         const MEASURED: [(u64, u64, u64); 6] = [
-            (1_000_000_000, 9_181_069_312, 982_700_000),
-            (2_000_000_000, 8_223_981_568, 1_980_300_000),
-            (4_000_000_000, 6_223_822_848, 3_980_500_000),
-            (8_000_000_000, 2_181_300_224, 7_984_100_000),
-            (10_000_000_000, 161_742_848, 9_992_600_000),
-            (11_000_000_000, 0, 10_189_700_000),
+            (1_000_000_000, 9_181_069_312, 981_500_000),
+            (2_000_000_000, 8_223_981_568, 1_978_600_000),
+            (4_000_000_000, 6_223_822_848, 3_979_000_000),
+            (8_000_000_000, 2_181_300_224, 7_982_600_000),
+            (10_000_000_000, 161_742_848, 9_991_200_000),
+            (11_000_000_000, 0, 10_192_700_000),
         ];
         for (memory_bytes, spilled, resident) in MEASURED {
             let forecast = foretell(&plan(10_000_000_000, memory_bytes), 10_000_000_000, 100.0);
