@@ -261,9 +261,8 @@ const HEADROOM_BYTES: usize = 64 << 10;
 /// Bytes in flight each way, of a disk that nobody measured. A disk that reads and writes at once divides
 /// itself by them, so they are the same for chunks and for blocks, if as much is written as is read. Half as many keep
 /// most disks busy; the rest bridges moments in which the processors, or the host of a virtual machine, do something else.
-pub(crate) const IN_FLIGHT_BYTES: u64 = 64 << 20;
 /// A measurement may ask for as many and no more: in flight they hold no partition.
-const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const IN_FLIGHT_BYTES: u64 = 64 << 20;
 const BATCH_RECORDS_MAX: usize = 1 << 16;
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
 /// The largest block on a disk that nobody measured. Half a block of each partition is empty when sorting
@@ -341,8 +340,7 @@ impl Plan {
             true => 0,
             false => reading.chunk_count_more,
         };
-        let buffer = reading.headroom_bytes + reading.chunk_bytes + sortmill_io::ALIGN_BYTES;
-        let more = chunk_buffers::hold_more(more, buffer as u64, &mut budget)?;
+        let more = chunk_buffers::hold_more(more, reading.chunk_buffer_bytes(), &mut budget)?;
         let held = (&reading, &sorting);
         let holding = ahead::holding(job, inputs, held, &mut decoders, &mut budget)?;
         let ahead_count = decoders.as_ref().map_or(0, |all| all.ahead_count);
@@ -517,6 +515,10 @@ struct Reading {
 const REDUCED_BYTES_MIN: u64 = 32 << 20;
 
 impl Reading {
+    fn chunk_buffer_bytes(&self) -> u64 {
+        (self.headroom_bytes + self.chunk_bytes + sortmill_io::ALIGN_BYTES) as u64
+    }
+
     fn new(job: &Job, inputs: &Inputs, cores: usize, budget: &mut Budget) -> Option<Self> {
         let limit = budget.limit_bytes;
         let ChunkBuffers {
@@ -739,7 +741,7 @@ impl Sorting {
 /// Bytes in flight each way.
 fn in_flight_bytes(job: &Job) -> u64 {
     Figures::together(&job.disks).map_or(IN_FLIGHT_BYTES, |disk| {
-        disk.in_flight_bytes.min(IN_FLIGHT_BYTES_MAX)
+        disk.in_flight_bytes.min(IN_FLIGHT_BYTES)
     })
 }
 

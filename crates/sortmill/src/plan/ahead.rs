@@ -22,8 +22,7 @@ pub(super) fn holding(
 ) -> Option<Holding> {
     let beside = decoders.as_ref().map_or(0, |decoders| decoders.count - 1) as u64;
     if let (Some(decoders), true, 1..) = (decoders, job.passes_on, beside) {
-        let buffer = reading.headroom_bytes + reading.chunk_bytes + sortmill_io::ALIGN_BYTES;
-        let buffer = buffer as u64;
+        let buffer = reading.chunk_buffer_bytes();
         let least = inputs.packed.guessed_bytes.unwrap_or(u64::MAX);
         let most = (budget.left_bytes() / 2).min(beside * AHEAD_BYTES_MAX);
         let count = (most / buffer).min(least.div_ceil(reading.chunk_bytes as u64));
