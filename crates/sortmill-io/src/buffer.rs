@@ -25,10 +25,15 @@ unsafe impl Sync for Region {}
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// What memory is mapped and given back in multiples of: pages of 16 or 64 KiB on some processors.
+fn page_bytes() -> usize {
+    rustix::param::page_size().max(crate::ALIGN_BYTES)
+}
+
 impl Region {
     fn map(bytes: usize) -> io::Result<Self> {
         // A region that starts on a huge page can be made of huge pages from its first byte.
-        let bytes = bytes.max(1).next_multiple_of(crate::ALIGN_BYTES);
+        let bytes = bytes.max(1).next_multiple_of(page_bytes());
         let padded = bytes + HUGE_PAGE_BYTES;
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no other memory.
         let raw = unsafe {
@@ -207,13 +212,20 @@ impl Pool {
                 .collect()
         };
         for buffer in &mut aside {
-            let bytes = self.shared.buffer_bytes;
+            // Only whole pages, which may be larger than what buffers are aligned to.
+            let start = buffer.start();
+            let skipped = start.align_offset(page_bytes());
+            let bytes =
+                self.shared.buffer_bytes.saturating_sub(skipped) / page_bytes() * page_bytes();
+            if bytes == 0 {
+                continue;
+            }
             // A refusal costs memory that nobody uses, so it is not an error.
             // SAFETY: the range is the buffer's own and nobody else sees it; it reads as zeros afterwards, and a buffer's contents
             // are whatever was there.
             let _ = unsafe {
                 rustix::mm::madvise(
-                    buffer.start().cast(),
+                    start.add(skipped).cast(),
                     bytes,
                     rustix::mm::Advice::LinuxDontNeed,
                 )

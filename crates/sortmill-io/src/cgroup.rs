@@ -43,7 +43,10 @@ pub(crate) fn memory(root: &Path) -> Memory {
         }
         let used = read_number(&folder.join(used)).unwrap_or(0);
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-        let cached = field(&stat, "inactive_file ") + field(&stat, "active_file ");
+        // Of version 1 a number is that of the group alone, where not `total` stands in front of it; what is used is that of all below.
+        let total = if version == 1 { "total_" } else { "" };
+        let of_all = |name: &str| field(&stat, &format!("{total}{name} "));
+        let cached = of_all("inactive_file") + of_all("active_file");
         let bytes_used = used.saturating_sub(cached);
         for (limit, tightest) in [(hard, &mut memory.hard), (high, &mut memory.high)] {
             let Some(bytes_limit) = limit else { continue };

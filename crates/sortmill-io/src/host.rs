@@ -34,6 +34,8 @@ pub enum RingKind {
 pub struct Host {
     /// Whether rings are io_uring's; tried when the first is wanted, because small jobs want none.
     uring: OnceLock<bool>,
+    /// Whether a ring of another kind is an error.
+    must_be_uring: bool,
     direct: bool,
     started: Instant,
 }
@@ -54,6 +56,7 @@ impl Host {
         };
         Ok(Self {
             uring,
+            must_be_uring: kind == RingKind::Uring,
             direct,
             started: Instant::now(),
         })
@@ -86,6 +89,28 @@ impl Host {
             Access::Cached,
         ))
     }
+}
+
+/// The mode of a file that takes the place of one with `mode`, whose user and whose group it has, or not: another group may do no more
+/// than everybody might, and nobody acts as another user.
+fn mode_for(mode: u32, (has_user, has_group): (bool, bool)) -> u32 {
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2000;
+    let of_group = match has_group {
+        true => mode & (SET_GROUP | 0o070),
+        false => mode & 0o070 & (mode & 0o007) << 3,
+    };
+    let of_user = if has_user { mode & SET_USER } else { 0 };
+    mode & !(SET_USER | SET_GROUP | 0o070) | of_user | of_group
+}
+
+/// Whether what was asked for is not there to be asked for.
+fn is_unknown(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let unknown = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+    unknown
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 fn file(fd: std::os::fd::OwnedFd, path: &Path, access: Access) -> File {
@@ -230,10 +255,14 @@ impl Os for Host {
     }
 
     fn ring_over(&self, depth: usize, device_count: usize) -> io::Result<Box<dyn Ring>> {
-        if self.has_uring() {
-            Ok(Box::new(uring_ring(depth)?))
-        } else {
-            Ok(Box::new(PosixRing::new(depth, device_count)))
+        let threads = || Box::new(PosixRing::new(depth, device_count));
+        if !self.has_uring() {
+            return Ok(threads());
+        }
+        match uring_ring(depth) {
+            // That there was one does not say that there are more: they count as pinned memory before Linux 5.12, and as open files.
+            Err(_) if !self.must_be_uring => Ok(threads()),
+            ring => Ok(Box::new(ring?)),
         }
     }
 
@@ -336,6 +365,7 @@ impl Os for Host {
                 wait_ready(file, rustix::event::PollFlags::OUT, stopped)?;
                 match rustix::io::write(fd(file), piece) {
                     Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                     other => piece = &piece[other?..],
                 }
             }
@@ -401,9 +431,13 @@ impl Os for Host {
         if bytes == 0 {
             return Ok(());
         }
-        match rustix::fs::fallocate(fd(file), rustix::fs::FallocateFlags::empty(), 0, bytes) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
-            other => Ok(other?),
+        loop {
+            match rustix::fs::fallocate(fd(file), rustix::fs::FallocateFlags::empty(), 0, bytes) {
+                // Where that is memory it takes its time, and whatever wakes the thread, as Ctrl-Z and `fg` do, ends the call.
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(()),
+                other => return Ok(other?),
+            }
         }
     }
 
@@ -420,6 +454,8 @@ impl Os for Host {
                 let _ = std::os::unix::fs::fchown(fd(file), None, Some(group));
             }
         }
+        let is_kept = self.meta(file)?.owner;
+        let mode = mode_for(mode, (is_kept.0 == owner.0, is_kept.1 == owner.1));
         Ok(rustix::fs::fchmod(fd(file), Mode::from_raw_mode(mode))?)
     }
 
@@ -467,7 +503,14 @@ impl Os for Host {
                 rustix::fs::sync();
                 Ok(())
             }
-            folder => folder?.sync_all(),
+            folder => match folder?.sync_all() {
+                // Some file systems sync no folders, as some of those that a virtual machine's host shares.
+                Err(error) if is_unknown(&error) => {
+                    rustix::fs::sync();
+                    Ok(())
+                }
+                synced => synced,
+            },
         }
     }
 
@@ -612,14 +655,20 @@ fn kernel_ns() -> u64 {
         + u64::try_from(time.tv_usec).unwrap_or(0) * 1_000
 }
 
-/// Bytes of the file's first `bytes` that the page cache holds, by `cachestat(2)` (Linux 6.5).
+/// Bytes of the file's first `bytes` that the page cache holds.
 #[cfg(target_os = "linux")]
 pub(crate) fn cached_bytes(file: &File, bytes: u64) -> Option<u64> {
+    let parked = file.unpark().ok()?;
+    let raw = std::os::fd::AsRawFd::as_raw_fd(parked.as_deref().unwrap_or_else(|| fd(file)));
+    counted_by_kernel(raw, bytes).or_else(|| counted_in_mapping(raw, bytes))
+}
+
+/// By `cachestat(2)` (Linux 6.5).
+#[cfg(target_os = "linux")]
+fn counted_by_kernel(raw: std::os::fd::RawFd, bytes: u64) -> Option<u64> {
     const CACHESTAT: libc::c_long = 451;
     let range = [0u64, bytes];
     let mut answer = [0u64; 5];
-    let parked = file.unpark().ok()?;
-    let raw = std::os::fd::AsRawFd::as_raw_fd(parked.as_deref().unwrap_or_else(|| fd(file)));
     // SAFETY: the two arrays have the layout of `struct cachestat_range` (two u64) and `struct cachestat`
     // (five u64), and live across the call.
     let failed = unsafe {
@@ -631,10 +680,97 @@ pub(crate) fn cached_bytes(file: &File, bytes: u64) -> Option<u64> {
             0 as libc::c_uint,
         )
     };
-    (failed == 0).then(|| answer[0] * 4096)
+    (failed == 0).then(|| answer[0] * rustix::param::page_size() as u64)
+}
+
+/// By `mincore(2)`, of places all over a large file, about. Only of a file of this user's: of others the kernel answers that all of
+/// it is there.
+#[cfg(target_os = "linux")]
+fn counted_in_mapping(raw: std::os::fd::RawFd, bytes: u64) -> Option<u64> {
+    const WINDOW_BYTES: u64 = 64 << 20;
+    const WINDOWS_MAX: u64 = 16;
+    // SAFETY: whoever calls has the file open.
+    let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(raw) };
+    let (user, page) = (
+        rustix::process::geteuid().as_raw(),
+        rustix::param::page_size() as u64,
+    );
+    let is_own = rustix::fs::fstat(borrowed).is_ok_and(|stat| stat.st_uid == user);
+    if bytes == 0 || !(is_own || user == 0) {
+        return None;
+    }
+    let count = bytes.div_ceil(WINDOW_BYTES).min(WINDOWS_MAX);
+    let last = bytes.saturating_sub(WINDOW_BYTES);
+    let (mut seen, mut cached) = (0, 0);
+    for number in 0..count {
+        let offset = last / (count - 1).max(1) * number / page * page;
+        let length = WINDOW_BYTES.min(bytes - offset);
+        let mut pages = vec![0u8; length.div_ceil(page) as usize];
+        // SAFETY: a mapping at an address of the kernel's choice touches no other memory, nobody reads it, and it is gone again
+        // below; `pages` has a byte for each of its pages.
+        let failed = unsafe {
+            let (length, flags) = (length as usize, rustix::mm::MapFlags::SHARED);
+            let read = rustix::mm::ProtFlags::READ;
+            let start =
+                rustix::mm::mmap(std::ptr::null_mut(), length, read, flags, borrowed, offset)
+                    .ok()?;
+            let failed = libc::mincore(start, length, pages.as_mut_ptr());
+            rustix::mm::munmap(start, length).ok()?;
+            failed
+        };
+        if failed != 0 {
+            return None;
+        }
+        seen += length;
+        cached += page * pages.iter().filter(|&&there| there & 1 == 1).count() as u64;
+    }
+    Some((u128::from(cached) * u128::from(bytes) / u128::from(seen)) as u64)
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn cached_bytes(_file: &File, _bytes: u64) -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mode_for;
+
+    /// Two ways of the kernel's to tell, of which older ones have the second.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_the_page_cache_holds() {
+        use super::{counted_by_kernel, counted_in_mapping};
+        use std::os::fd::AsRawFd;
+
+        const BYTES: u64 = 3 << 20;
+        let path = std::env::temp_dir().join(format!("sortmill-cached-{}", std::process::id()));
+        std::fs::write(&path, vec![1; BYTES as usize]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let told = || [counted_by_kernel, counted_in_mapping].map(|by| by(file.as_raw_fd(), BYTES));
+        let [by_kernel, in_mapping] = told();
+        assert_eq!(in_mapping, Some(BYTES));
+        assert!(by_kernel.is_none_or(|bytes| bytes == BYTES));
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let [by_kernel, in_mapping] = told();
+        // What lies in memory stays there.
+        assert!(by_kernel.is_none() || by_kernel == in_mapping);
+        assert_eq!(counted_in_mapping(file.as_raw_fd(), 0), None);
+    }
+
+    #[test]
+    fn nobody_may_do_more_than_before() {
+        for (mode, kept, wanted) in [
+            (0o6664, (true, true), 0o6664),
+            (0o660, (true, false), 0o600),
+            (0o664, (true, false), 0o644),
+            (0o2775, (true, false), 0o755),
+            (0o4755, (false, true), 0o755),
+            (0o6770, (false, false), 0o700),
+        ] {
+            assert_eq!(mode_for(mode, kept), wanted, "{mode:o}");
+        }
+    }
 }

@@ -465,6 +465,18 @@ impl Plan {
         };
     }
 
+    /// Threads of a job in all, about: two phases in so many rounds, each with its workers and one for each direction; who relocates,
+    /// who reads the output again; of a merge those of each step, and one for each input that is a stream or compressed.
+    #[must_use]
+    pub fn thread_count(&self, rounds: usize) -> usize {
+        let of_merge = self.merging.as_ref().map_or(0, |merging| {
+            let are_files = self.decoders.is_none() && self.input_bytes.is_some();
+            let rows = if are_files { 0 } else { merging.row_count };
+            rows + 4 * (merging.steps.len() + 1)
+        });
+        2 * (self.worker_count + 2) * rounds + 2 + of_merge
+    }
+
     /// The processes that share the job: 1 where this one does all of it.
     #[must_use]
     pub fn node_count(&self) -> u32 {

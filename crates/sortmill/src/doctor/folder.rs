@@ -215,7 +215,10 @@ fn file_system(folder: &Folder, mount: &Mount) -> Finding {
         "zfs" => Finding::better(ABOUT, found)
             .means("It copies on write, sums and compresses every byte, and its cache competes for memory.")
             .advice("Give temporary files a data set of their own with large records, and bound the cache (zfs_arc_max).")
-            .command(format!("sudo zfs set recordsize=1M compression=off {}", quoted(&mount.source))),
+            .command(format!(
+                "sudo zfs create -o recordsize=1M -o compression=off {}",
+                quoted(&format!("{}/sortmill", mount.source))
+            )),
         "overlay" => Finding::better(ABOUT, found)
             .means("It is a container's writable layer: what is written goes to the host's disk by way of it, and counts as the container's.")
             .advice("Mount a folder of the host into the container for temporary files and output (Docker: -v /data:/data)."),
@@ -277,13 +280,18 @@ fn copy_on_write(folder: &Folder, mount: &Mount, found: String) -> Finding {
         true => format!("{found}, copies on write, compresses"),
         false => format!("{found}, copies on write"),
     };
-    Finding::better(ABOUT, found)
-        .means("Every byte is summed, and blocks written out of turn leave the files in pieces; what it compresses goes through the page cache.")
-        .advice("Have new files in this folder written in place, without sums and compression: Sortmill has checksums of its own in temporary files.")
-        .command(format!(
-            "chattr +C {}",
-            quoted(&folder.facts.path.to_string_lossy())
-        ))
+    let finding = Finding::better(ABOUT, found)
+        .means("Every byte is summed, and blocks written out of turn leave the files in pieces; what it compresses goes through the page cache.");
+    if !folder.is_temp {
+        // What stays should keep its sums.
+        return finding
+            .advice("Name a folder for temporary files (--temp) where they are written in place.");
+    }
+    let own = folder.facts.path.join("sortmill-temp");
+    let own = quoted(&own.to_string_lossy());
+    finding
+        .advice("Give temporary files a folder where new ones are written in place, without sums and compression: Sortmill has checksums of its own in them.")
+        .command(format!("mkdir {own} && chattr +C {own}"))
 }
 
 /// A finding for each option that costs something, or one for all of them.
@@ -296,7 +304,7 @@ fn options(mount: &Mount) -> Vec<Finding> {
         found.push(
             Finding::better(ABOUT, "ro")
                 .means("Nothing can be written here: it is good for inputs only.")
-                .command(format!("sudo mount -o remount,rw {at}")),
+                .advice("If nobody mounted it so, the kernel did because of an error on the disk: see dmesg before anything is written there."),
         );
     }
     if has("sync") {

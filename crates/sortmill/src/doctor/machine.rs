@@ -122,7 +122,7 @@ fn numa(facts: &MachineFacts) -> Finding {
     Finding::better(ABOUT, shown.join("; "))
         .means("Sortmill does not place its threads and buffers: a part of all memory traffic crosses between nodes.")
         .advice("If one node's cores and memory are enough, stay on it, best on the one that the disk hangs on.")
-        .command("numactl --cpunodebind=0 --membind=0 sortmill sort ...")
+        .command("numactl --cpunodebind=0 --preferred=0 sortmill sort ...")
 }
 
 fn numa_balancing(facts: &MachineFacts) -> Option<Finding> {

@@ -32,10 +32,12 @@ pub fn mean_record_bytes(job: &Job, os: &dyn Os, sources: &[Source]) -> Result<O
         sum += record.len() as u64;
     });
     // Of records that are longer than all that was looked at, that much is known.
-    Ok(Some(match count {
-        0 => all as f64,
-        _ => sum as f64 / count as f64,
-    }))
+    Ok(match (count, all) {
+        // Of what could not be decompressed nothing is.
+        (0, 0) => None,
+        (0, _) => Some(all as f64),
+        _ => Some(sum as f64 / count as f64),
+    })
 }
 
 fn largest(sources: &[Source]) -> Option<&Source> {

@@ -758,9 +758,7 @@ impl Shared<'_> {
 
     /// A meter for the thread `name` of a phase that began at `began_ns`.
     pub(crate) fn meter(&self, name: &str, stages: &[Stage], began_ns: u64) -> Meter<'_> {
-        // Two phases, each with its workers and one thread for each direction; who relocates, who reads the output
-        // again.
-        let count = 2 * (self.plan.worker_count + 2) * self.rounds.load(Ordering::SeqCst) + 2;
+        let count = self.plan.thread_count(self.rounds.load(Ordering::SeqCst));
         let trace = self.job.trace.as_ref();
         let track = trace.map(|trace| trace.track(name, count));
         Meter::start_at(self.os, stages, began_ns)

@@ -19,7 +19,7 @@ use super::way::{Since, Way};
 use crate::bodies::Bodies;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Job, Output};
-use crate::metrics::{Finished, Meter, Stage};
+use crate::metrics::{Finished, Meter, Stage, State};
 use crate::passing::{Passing, first_pair};
 use crate::plan::Plan;
 use crate::queue::{Stop, job_scope};
@@ -128,7 +128,11 @@ impl<'a> Phase<'a> {
         let mut kept = lock(&self.sink);
         let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
         self.put_records(sink, meter, &mut done, |way, meter| {
-            while let Some(batch) = passing.next() {
+            loop {
+                meter.lap(Stage::Reduce, State::Work);
+                let batch = passing.next();
+                meter.lap(Stage::Reduce, State::Input);
+                let Some(batch) = batch else { break };
                 let mut rest = &batch[..];
                 while !rest.is_empty() {
                     let (record, behind) = first_pair(rest)?;

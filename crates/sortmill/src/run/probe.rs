@@ -3,8 +3,8 @@
 //! Runs once the output is committed, through the engine's own rings and buffers, with as many bytes in flight as the job had.
 //! It reads inputs, one of each device, reads and writes the temporary file, whose blocks nobody needs any more (or reads the
 //! output, where they lay in its space), and where there is none on the output's device, writes a file under the output's
-//! temporary name that has no name but for a moment. What the job wrote to new space goes to new space here too: writing over
-//! what is there may be twice as fast. Only files that go past the page cache are measured: memory tells nothing of a device. A
+//! temporary name that has no name but for a moment. What the job wrote to new space goes to new space here too, and what it wrote over
+//! temporary data goes over what is there, which may be twice as fast: such a file is filled first. Only files that go past the page cache are measured: memory tells nothing of a device. A
 //! probe that fails, that somebody interrupts, or that could measure only a part of what is blamed, leaves its verdict without a
 //! share; the job is done already.
 
@@ -27,8 +27,8 @@ use crate::verdict::{BoundBy, Rates, Verdict};
 
 /// All probes of a job together.
 const PROBE_NS: u64 = 2_000_000_000;
-/// Bytes of a file made for a probe: twice what the job would write meanwhile, within these, so that it is not full before
-/// something is seen.
+/// Bytes of a file made for a probe: twice what the job would write meanwhile, or in a second if it is written over, within these, so
+/// that it is not full before something is seen.
 const FILE_BYTES: std::ops::RangeInclusive<u64> = (256 << 20)..=(8 << 30);
 
 /// Adds to each verdict that blames a device what that device does alone.
@@ -56,6 +56,8 @@ struct Way {
     depth: usize,
     /// Its space is given back and reserved anew before, and the measurement ends when it is full.
     is_new: bool,
+    /// Nothing is in it, and it is filled before, so that what is measured goes over what is there.
+    is_filled: bool,
 }
 
 /// The transfers that a verdict blames; none if it blames no device, or one cannot be measured.
@@ -65,6 +67,8 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
     if verdict.rates == Rates::default() {
         return Vec::new();
     }
+    // Most of an output that temporary data lay in is written over these.
+    let is_new = !done.shared.temps.lies_in_output();
     let wanted = match (verdict.phase.as_str(), &verdict.bound_by) {
         ("distribute", BoundBy::Read { .. }) => inputs(done),
         ("distribute", BoundBy::Write { .. }) => temp_writes(done, write_rate),
@@ -74,18 +78,20 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
             ways
         }
         ("sort", BoundBy::Read { .. }) => temp_reads(done),
-        ("sort", BoundBy::Write { .. }) => vec![output(done, write_rate)],
+        ("sort", BoundBy::Write { .. }) => vec![output(done, write_rate, is_new)],
         ("sort", BoundBy::ReadAndWrite { .. }) => {
             // The temporary file is read meanwhile.
             let mut ways = temp_reads(done);
-            ways.push(output_apart(done, write_rate));
+            ways.push(output_apart(done, write_rate, is_new));
             ways
         }
         ("merge" | "copy" | "pass", BoundBy::Read { .. }) => inputs(done),
-        ("merge" | "copy" | "pass", BoundBy::Write { .. }) => vec![output(done, write_rate)],
+        ("merge" | "copy" | "pass", BoundBy::Write { .. }) => {
+            vec![output(done, write_rate, is_new)]
+        }
         ("merge" | "copy" | "pass", BoundBy::ReadAndWrite { .. }) => {
             let mut ways = inputs(done);
-            ways.push(output(done, write_rate));
+            ways.push(output(done, write_rate, is_new));
             ways
         }
         ("commit", BoundBy::Read { .. }) => vec![written(done)],
@@ -154,6 +160,7 @@ fn input(done: &Done<'_>, source: &Source) -> Option<Way> {
         op_bytes: plan.chunk_bytes as u64,
         depth: plan.chunk_depth,
         is_new: false,
+        is_filled: false,
     })
 }
 
@@ -176,10 +183,9 @@ fn temp_writes(done: &Done<'_>, rate: u64) -> Vec<Option<Way>> {
     if !temps.lies_in_output() {
         return own_temps(done, OpKind::Write);
     }
-    vec![output(done, rate).map(|way| Way {
+    vec![output(done, rate, true).map(|way| Way {
         op_bytes: plan.block_bytes as u64,
         depth: plan.block_depth,
-        is_new: true,
         ..way
     })]
 }
@@ -198,6 +204,7 @@ fn own_temps(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
                 op_bytes: plan.block_bytes as u64,
                 depth,
                 is_new: kind == OpKind::Write,
+                is_filled: false,
             })
         })
     });
@@ -208,9 +215,9 @@ fn own_temps(done: &Done<'_>, kind: OpKind) -> Vec<Option<Way>> {
     }
 }
 
-/// Writes on the output's device, which the job made at `rate` bytes a second: to the temporary file if that lies there, else to
-/// a file of its own.
-fn output(done: &Done<'_>, rate: u64) -> Option<Way> {
+/// Writes on the output's device, which the job made at `rate` bytes a second, to new space or over what is there: to the temporary
+/// file if that lies there, else to a file of its own.
+fn output(done: &Done<'_>, rate: u64, is_new: bool) -> Option<Way> {
     let Shared { os, temps, .. } = done.shared;
     let (path, _) = output_place(done)?;
     let output_device = device(*os, path.parent()?);
@@ -223,28 +230,37 @@ fn output(done: &Done<'_>, rate: u64) -> Option<Way> {
         // A smaller one is full before anything is seen but a cache.
         .filter(|(_, file_bytes)| file_bytes >= FILE_BYTES.start());
     match largest {
-        Some((file, file_bytes)) => output_to(done, file, file_bytes),
-        None => output_apart(done, rate),
+        Some((file, file_bytes)) => Some(Way {
+            is_filled: false,
+            ..output_to(done, file, file_bytes, is_new)?
+        }),
+        None => output_apart(done, rate, is_new),
     }
 }
 
 /// The same, to a file of its own in any case.
-fn output_apart(done: &Done<'_>, rate: u64) -> Option<Way> {
+fn output_apart(done: &Done<'_>, rate: u64, is_new: bool) -> Option<Way> {
     let os = done.shared.os;
     let (path, _) = output_place(done)?;
     // The name is free since the output has its own, and known to whoever cleans up after a killed job.
     let file = os.create(path, Access::Direct, 0o600).ok()?;
     os.remove_file(path).ok()?;
     let room = os.space_free(path.parent()?).ok()? / 2;
-    let wanted = 2 * rate * (PROBE_NS / 1_000_000_000);
+    // To fill it takes time, too.
+    let seconds = if is_new {
+        2 * PROBE_NS / 1_000_000_000
+    } else {
+        1
+    };
+    let wanted = rate * seconds;
     let file_bytes = wanted.clamp(*FILE_BYTES.start(), *FILE_BYTES.end());
     let file_bytes = align_down(room.min(file_bytes));
     os.reserve(&file, file_bytes).ok()?;
-    output_to(done, Arc::new(file), file_bytes)
+    output_to(done, Arc::new(file), file_bytes, is_new)
 }
 
-fn output_to(done: &Done<'_>, file: Arc<File>, file_bytes: u64) -> Option<Way> {
-    let Shared { plan, temps, .. } = done.shared;
+fn output_to(done: &Done<'_>, file: Arc<File>, file_bytes: u64, is_new: bool) -> Option<Way> {
+    let plan = done.shared.plan;
     let (_, depth) = output_place(done)?;
     Some(Way {
         kind: OpKind::Write,
@@ -252,8 +268,8 @@ fn output_to(done: &Done<'_>, file: Arc<File>, file_bytes: u64) -> Option<Way> {
         file_bytes,
         op_bytes: plan.chunk_bytes as u64,
         depth,
-        // Most of an output that temporary data lay in is written over these.
-        is_new: !temps.lies_in_output(),
+        is_new,
+        is_filled: !is_new,
     })
 }
 
@@ -278,6 +294,7 @@ fn written(done: &Done<'_>) -> Option<Way> {
         op_bytes: plan.chunk_bytes as u64,
         depth: plan.chunk_depth,
         is_new: false,
+        is_filled: false,
     })
 }
 
@@ -290,6 +307,22 @@ fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
     let [blocks, chunks] = [&shared.block_pool, &shared.chunk_pool];
     let sizes = [blocks, chunks].map(|pool| (pool.buffer_bytes() as u64, pool.buffer_count()));
     let asked: Vec<(u64, usize)> = ways.iter().map(|way| (way.op_bytes, way.depth)).collect();
+    for (way, (number, op_bytes, depth)) in ways.iter().zip(from_pools(sizes, &asked)) {
+        if way.is_filled {
+            let once = Lane {
+                way: &Way {
+                    file: Arc::clone(&way.file),
+                    is_new: true,
+                    ..*way
+                },
+                pool: [blocks, chunks][number],
+                op_bytes,
+                depth,
+                end_ns: &AtomicU64::new(u64::MAX),
+            };
+            once.transfer(shared)?;
+        }
+    }
     let end_ns = AtomicU64::new(shared.os.now_ns() + probe_ns);
     let rates: Vec<Option<u64>> = job_scope(shared.stop, |threads| {
         let started: Vec<_> = ways

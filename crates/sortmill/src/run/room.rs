@@ -111,13 +111,10 @@ pub fn temp_folders(
         let inputs = sources.iter().filter(|source| {
             source.meta.kind == Kind::Regular && known.shares(there, source.meta.identity.0)
         });
-        let output_bytes = |is_there: bool| match is_there {
-            true => plan.input_bytes.unwrap_or(0),
-            false => 0,
-        };
-        let output_here = output_bytes(output_device == Some(there));
+        let output_if = |is_there: bool| if is_there { output_bytes(plan) } else { 0 };
+        let output_here = output_if(output_device == Some(there));
         let output_on_disk =
-            output_bytes(output_device.is_some_and(|other| known.shares(there, other)));
+            output_if(output_device.is_some_and(|other| known.shares(there, other)));
         let input_bytes: u64 = inputs.map(|source| source.meta.bytes).sum();
         let free_bytes = os.space_free(&path).map_err(|error| wrong(&path, error))?;
         // A disk that several folders lie on does the work of each of them, and a file system has room for all.
@@ -166,7 +163,7 @@ pub fn check_space(
     temps: &[TempFolder],
     output: Option<&Path>,
 ) -> Result<()> {
-    let (Some(input), Some(temp_bytes)) = (plan.input_bytes, plan.temp_bytes) else {
+    let Some(temp_bytes) = plan.temp_bytes.filter(|_| plan.input_bytes.is_some()) else {
         return Ok(());
     };
     // What a function makes may be far less than what it gets.
@@ -177,15 +174,7 @@ pub fn check_space(
         true => 0,
         false => temp_bytes * u64::from(plan.node_count()),
     };
-    // Files end in the middle of a block, half of one on average.
-    let is_fewer = plan.doubts.contains(&Doubt::Fewer);
-    let output_bytes = match plan.encoders {
-        None if !is_fewer => {
-            input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2
-        }
-        // How far it can be compressed, or how few come out, shows when it is done.
-        _ => 0,
-    };
+    let output_bytes = output_bytes(plan);
     let mut wanted = Vec::new();
     let mut shares_space = false;
     if let [only] = temps {
@@ -215,6 +204,20 @@ pub fn check_space(
         }
     }
     Ok(())
+}
+
+/// Bytes that the output will take for sure; 0 where they may be far fewer: how far it can be compressed, how few records come out, or
+/// what a function makes of them shows when it is done.
+fn output_bytes(plan: &Plan) -> u64 {
+    let may_be_less = [Doubt::Fewer, Doubt::Function];
+    let is_unsure = may_be_less.iter().any(|doubt| plan.doubts.contains(doubt));
+    match plan.input_bytes {
+        Some(input) if plan.encoders.is_none() && !is_unsure => {
+            // Files end in the middle of a block, half of one on average.
+            input + plan.part_count.unwrap_or(0) * sortmill_io::ALIGN_BYTES as u64 / 2
+        }
+        _ => 0,
+    }
 }
 
 /// Refuses a job whose temporary data do not fit into several folders.

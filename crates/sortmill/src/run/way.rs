@@ -115,11 +115,8 @@ impl Way {
         let is_one_pass = self.order.is_some_and(|order| order.is_one_pass);
         // What cannot be among the first need not be kept anywhere.
         let keeps_few = plan.yields.first().is_some();
-        if self.merged.is_some() {
+        if is_one_pass || self.passed || keeps_few || self.merged.is_some() {
             return read.stored_bytes() + output_bytes;
-        }
-        if is_one_pass || self.passed || keeps_few {
-            return read.bytes + output_bytes;
         }
         // What was compressed is read so, and spilled as what it was.
         let mapped_bytes = match plan.is_mapped() {

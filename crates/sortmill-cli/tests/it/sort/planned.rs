@@ -177,6 +177,13 @@ fn what_does_not_fit_is_refused_with_what_is_missing() {
         assert_eq!(small.names(), ["out"], "{line}");
     }
     assert_eq!(std::fs::read(small.folder.join("out")).unwrap(), b"old");
+    // How small an output will be that is compressed nobody knows: it had all of the input's bytes kept free where temporary data
+    // lie in several folders, and in one folder none.
+    for temps in ["-T {}small", "-T {}small -T {}small/lost+found"] {
+        let line =
+            format!("--dry-run --memory 120MiB --threads 1 {temps} -o {{}}small/out.zst {{}}in");
+        run_well(sort(words(scratch, &line)));
+    }
 }
 
 /// More memory was shared by more workers, or in larger blocks, and was too little again.

@@ -296,14 +296,16 @@ impl Ahead<'_> {
 /// What a codec may take for no more than a look at the beginning.
 const LOOK_BYTES_MAX: u64 = 160 << 20;
 
-/// The first bytes of an input as it lies there, decompressed where it is: up to `bytes` of them, made of at most as
-/// many, and how many those were. Less where what it holds is damaged, which reading it all will tell.
+/// So much of a compressed input is looked at, at most: blocks may have 4 MiB, and nothing comes of one that is not whole.
+const PACKED_BYTES_MAX: usize = 8 << 20;
+
+/// The first bytes of an input as it lies there, decompressed where it is: up to `bytes` of them, and of how many they were made. Less where what it holds is damaged, which reading it all will tell.
 pub fn beginning(os: &dyn Os, source: &Source, bytes: usize) -> std::io::Result<(Vec<u8>, u64)> {
     let file = os.open(&source.file.path, Access::Cached)?;
     let mut from = Beginning {
         os,
         file: &file,
-        left: bytes,
+        left: bytes.max(PACKED_BYTES_MAX),
         failed: None,
     };
     let mut out = vec![0; bytes];

@@ -163,7 +163,7 @@ fn file_systems() {
         ("tmpfs", Bad, "in memory"),
         ("btrfs", CouldBeBetter, "chattr +C"),
         ("bcachefs", CouldBeBetter, "copies on write"),
-        ("zfs", CouldBeBetter, "recordsize=1M"),
+        ("zfs", CouldBeBetter, "zfs create -o recordsize=1M"),
         ("overlay", CouldBeBetter, "container"),
         ("nfs4", CouldBeBetter, "network"),
         ("cifs", CouldBeBetter, "network"),
@@ -231,7 +231,7 @@ fn mount_options() {
             "ext4 /dev/sda1 ro",
             "mount options",
             CouldBeBetter,
-            "remount,rw",
+            "see dmesg",
         ),
         (
             "ext4 /dev/sda1 rw,nobarrier",

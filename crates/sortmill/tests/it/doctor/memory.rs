@@ -136,6 +136,26 @@ fn cgroups() {
                 Good,
                 "limit 1.0 GiB, 1.0 GiB of it left (version 1",
             ),
+            // There what is used is that of all groups below, and so must be what is page cache.
+            group(
+                &[
+                    ("proc/self/cgroup", "4:memory:/job/step\n0::/\n"),
+                    (
+                        "sys/fs/cgroup/memory/job/memory.limit_in_bytes",
+                        "4294967296",
+                    ),
+                    (
+                        "sys/fs/cgroup/memory/job/memory.usage_in_bytes",
+                        "4290772992",
+                    ),
+                    (
+                        "sys/fs/cgroup/memory/job/memory.stat",
+                        "inactive_file 0\nactive_file 0\ntotal_inactive_file 1073741824\ntotal_active_file 1073741824\n",
+                    ),
+                ],
+                Good,
+                "2.0 GiB of it left (version 1",
+            ),
             group(
                 &[(MAX, "4294967296"), (HIGH, "2147483648")],
                 Good,
