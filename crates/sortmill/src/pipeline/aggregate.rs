@@ -150,7 +150,16 @@ impl Aggregate {
             Kind::Sum | Kind::Mean | Kind::Quantile(_) | Kind::ApproxQuantile(_)
         );
         if of_numbers && !of.is_number() {
-            return wrong(format!("{name} is of type {}, and no number", of.name()));
+            let (kind, cause) = (of.name(), "and no number");
+            let error = Error::new(
+                ErrorKind::Usage,
+                "aggregating",
+                format!("{name} is of type {kind}, {cause}"),
+            );
+            return Err(match of.is_bytes() {
+                true => error.hint("Say of which type a column is where it is read, or parse says what its text is."),
+                false => error,
+            });
         }
         let (made, is_count) = match self.kind {
             Kind::Quantile(bits) | Kind::ApproxQuantile(bits) => {

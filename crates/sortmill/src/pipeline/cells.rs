@@ -11,6 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::order::{KV_HEADER_BYTES, Separated, json};
 
 const DOING: &str = "reading a record";
+/// What to do about a value that is not there.
+const MAY_BE_MISSING: &str =
+    "Where values may be missing the column's type says so: Column::or_null, in Python int | None.";
 
 /// How a record is made of values.
 pub enum Shape {
@@ -169,7 +172,10 @@ impl Cells {
         };
         column.kind.parse(bytes).map_err(|mut error| {
             error.cause = format!("column {}: {}", column.name, error.cause);
-            error
+            match bytes.trim_ascii().is_empty() {
+                true => error.hint(MAY_BE_MISSING),
+                false => error,
+            }
         })
     }
 
@@ -215,7 +221,7 @@ impl Cells {
 
     fn find_json(&mut self, columns: &[Column], record: &[u8]) -> Result<()> {
         // Objects mostly have their members in one order: the next is looked for behind the one before.
-        let (mut next, mut wrong) = (0, None);
+        let (mut next, mut wrong): (_, Option<(usize, Error)>) = (0, None);
         let is_object = json::each_member(record, |name, value| {
             let count = columns.len();
             let is_it = |&at: &usize| json::is_called(name, &columns[at].name);
@@ -224,13 +230,17 @@ impl Cells {
             };
             next = (at + 1) % count;
             match self.json_cell(&columns[at], record, value) {
-                Ok(cell) => self.cells[at] = cell,
-                Err(error) => wrong = wrong.take().or(Some(error)),
+                Ok(cell) => {
+                    self.cells[at] = cell;
+                    // Of members of one name the last one counts.
+                    wrong = wrong.take().filter(|(column, _)| *column != at);
+                }
+                Err(error) => wrong = wrong.take().or(Some((at, error))),
             }
         });
         match (is_object, wrong) {
             (false, _) => Err(bad("it is no JSON object".to_owned())),
-            (true, Some(error)) => Err(error),
+            (true, Some((_, error))) => Err(error),
             (true, None) => {
                 for (cell, column) in self.cells.iter_mut().zip(columns) {
                     if column.nullable && matches!(cell, Cell::Missing) {

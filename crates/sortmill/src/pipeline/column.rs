@@ -303,23 +303,29 @@ pub(super) fn row<'a, T>(
     mut get: impl FnMut(usize) -> Result<Value<'a>>,
     with: impl FnOnce(&[Value<'a>]) -> Result<T>,
 ) -> Result<T> {
-    const FEW: usize = 16;
     // Most records are of few columns, and to make room for many takes longer than to fill it.
     match count {
-        1 => return with(&[get(0)?]),
-        2 => return with(&[get(0)?, get(1)?]),
-        3 => return with(&[get(0)?, get(1)?, get(2)?]),
-        4 => return with(&[get(0)?, get(1)?, get(2)?, get(3)?]),
-        5 => return with(&[get(0)?, get(1)?, get(2)?, get(3)?, get(4)?]),
-        _ => {}
+        1 => with(&[get(0)?]),
+        2 => with(&[get(0)?, get(1)?]),
+        3 => with(&[get(0)?, get(1)?, get(2)?]),
+        4 => with(&[get(0)?, get(1)?, get(2)?, get(3)?]),
+        5 => with(&[get(0)?, get(1)?, get(2)?, get(3)?, get(4)?]),
+        0 | 6..=8 => few::<8, T>(count, get, with),
+        9..=16 => few::<16, T>(count, get, with),
+        _ => with(&(0..count).map(get).collect::<Result<Vec<_>>>()?),
     }
-    let values = (0..count).map(get);
-    if count > FEW {
-        return with(&values.collect::<Result<Vec<_>>>()?);
-    }
-    let mut few = [Value::Bool(false); FEW];
-    for (place, value) in few.iter_mut().zip(values) {
-        *place = value?;
+}
+
+/// The same of at most `MOST`.
+#[inline(always)]
+fn few<'a, const MOST: usize, T>(
+    count: usize,
+    mut get: impl FnMut(usize) -> Result<Value<'a>>,
+    with: impl FnOnce(&[Value<'a>]) -> Result<T>,
+) -> Result<T> {
+    let mut few = [Value::Null; MOST];
+    for (at, place) in few[..count].iter_mut().enumerate() {
+        *place = get(at)?;
     }
     with(&few[..count])
 }

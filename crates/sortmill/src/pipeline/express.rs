@@ -44,7 +44,11 @@ pub(super) enum Said {
     IfElse(Box<[Expr; 3]>),
     Cast(Type, Box<Expr>),
     Function(Function, Box<Expr>),
+    IsIn(Box<Expr>, Vec<Expr>),
 }
+
+/// So many expressions are in each other at most: each takes some of a thread's stack.
+pub const EXPR_DEPTH_MAX: usize = 500;
 
 /// What functions make of a value (`compute.rs`).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -259,6 +263,13 @@ impl Expr {
     #[must_use]
     pub fn fill_null(self, other: impl Into<Self>) -> Self {
         self.binary(Binary::FillNull, other)
+    }
+
+    /// Whether it is one of `values`, as `==` has it. To look among many takes no longer than among few.
+    #[must_use]
+    pub fn is_in<E: Into<Self>>(self, values: impl IntoIterator<Item = E>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        Self(Said::IsIn(Box::new(self), values))
     }
 
     /// [`Binary::FloorDivide`].

@@ -10,6 +10,7 @@ use sortmill_io::os::Kind;
 
 use super::column::{Column, Type};
 use super::{paths, wrong};
+use crate::columns::BYTE_ORDER_MARK;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
 use crate::run;
@@ -37,11 +38,17 @@ pub fn jsonl_columns(os: &dyn Os, patterns: &[PathBuf]) -> Result<Vec<Column>> {
         let (bytes, _) = beginning(os, source, LOOK_BYTES)
             .map_err(|error| Error::io(DOING, &path, &error).kind(ErrorKind::Input))?;
         let mut found = Found::default();
-        let mut at = 0;
-        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+        let mut at = (bytes.len() - text.len()) as u64;
+        for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
             let is_cut = !line.ends_with(b"\n") && bytes.len() == LOOK_BYTES;
             if !is_cut && !line.trim_ascii().is_empty() {
-                found.look(line).map_err(|cause| {
+                found.look(line).map_err(|why| {
+                    // Of each line it says that it is the first.
+                    let cause = format!(
+                        "line {number}: {}",
+                        why.replace(" at line 1 column", " at byte")
+                    );
                     let error = Error::new(ErrorKind::Input, DOING, cause).at(&path);
                     match source.codec {
                         None => error.offset(at),

@@ -30,12 +30,14 @@ mod draw;
 mod exact;
 mod explain;
 mod express;
+mod floats;
 mod fused;
 mod fused_lists;
 mod gather;
 mod go;
 mod groups;
 mod held;
+mod is_in;
 mod json_columns;
 mod key;
 mod laid;
@@ -98,7 +100,7 @@ pub use column::{Column, Type, Value};
 pub use command::Command;
 pub use compute::{hash, micros, parse, timestamp};
 pub use exact::ExactSum;
-pub use express::{Binary, Expr, Unary, col, if_else, list_length, lit, null};
+pub use express::{Binary, EXPR_DEPTH_MAX, Expr, Unary, col, if_else, list_length, lit, null};
 pub use gather::{
     BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Present, Refused, RowSink, hand_over,
     most_within,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use sortmill_io::Os;
 use sortmill_io::sync::Arc;
 
-use super::column::{Column, Type, Value, corrupt, row};
+use super::column::{Column, Type, Value, row};
 use super::key::{self, KeyColumn, OrderColumn};
 use super::mix::group_hash;
 use super::rows::{HandRows, MakeHandRows, RowFile};
@@ -24,8 +24,8 @@ use super::verbs::Sink;
 use super::{Table, from_rows, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Records that are handed over before the job is asked whether it has room.
-const RECORDS_AT_ONCE: usize = 256;
+/// Bytes of records that are handed over before the job is asked whether it has room.
+const BYTES_AT_ONCE: usize = 64 << 10;
 
 /// Files that are pasted, at most.
 const FILES_MAX: usize = 16;
@@ -75,88 +75,94 @@ fn pasting(
     group: &[KeyColumn],
 ) -> Result<HandRows> {
     let os = Arc::clone(os);
-    let open = |(path, columns): &(PathBuf, Vec<Column>)| Side::open(&*os, path, columns, group);
-    let mut sides = sides.iter().map(open).collect::<Result<Vec<Side>>>()?;
+    let mut pasting = Pasting::open(&*os, sides, group)?;
     Ok(Box::new(move |sink| {
-        for _ in 0..RECORDS_AT_ONCE {
-            if !next(&*os, &mut sides, sink)? {
-                return Ok(false);
+        let mut bytes = 0;
+        while bytes < BYTES_AT_ONCE {
+            match pasting.next(&*os, sink)? {
+                0 => return Ok(false),
+                more => bytes += more,
             }
         }
         Ok(true)
     }))
 }
 
-/// Hands over the next group, if there is one.
-fn next(os: &dyn Os, sides: &mut [Side], sink: Sink<'_>) -> Result<bool> {
-    let Some(mut least) = sides.iter().position(Side::has_record) else {
-        return Ok(false);
-    };
-    let mut are_least = [false; FILES_MAX];
-    are_least[least] = true;
-    for at in least + 1..sides.len() {
-        if !sides[at].has_record() {
-            continue;
-        }
-        match sides[at].compare(&sides[least]) {
-            Ordering::Less => {
-                are_least[..at].fill(false);
-                least = at;
-                are_least[at] = true;
-            }
-            Ordering::Equal => are_least[at] = true,
-            Ordering::Greater => {}
-        }
+/// Files that are being pasted.
+struct Pasting {
+    sides: Vec<Side>,
+    /// The columns of what comes out, but for the group, and the number of the file that each is of.
+    others: Vec<(usize, Column)>,
+}
+
+impl Pasting {
+    fn open(os: &dyn Os, sides: &[(PathBuf, Vec<Column>)], group: &[KeyColumn]) -> Result<Self> {
+        let others = sides.iter().enumerate().flat_map(|(file, (_, columns))| {
+            let others = columns[1..].iter();
+            others.map(move |column| (file, column.clone()))
+        });
+        let others = others.collect();
+        let open = |(path, columns): &(PathBuf, Vec<Column>)| Side::open(os, path, columns, group);
+        Ok(Self {
+            sides: sides.iter().map(open).collect::<Result<_>>()?,
+            others,
+        })
     }
-    // Where in its record each file is.
-    let mut rests: [&[u8]; FILES_MAX] = [&[]; FILES_MAX];
-    for ((rest, side), _) in rests
-        .iter_mut()
-        .zip(&*sides)
-        .zip(are_least)
-        .filter(|one| one.1)
-    {
-        *rest = side.values();
-    }
-    let columns = sides.iter().enumerate().flat_map(|(file, side)| {
-        let others = side.columns.iter().enumerate();
-        others.map(move |(number, column)| (file, number, column))
-    });
-    // The group of each file but that of the one it is taken from is passed over.
-    let mut wanted = columns.clone();
-    let mut told = Some(least);
-    let count = columns.filter(|&(_, number, _)| number > 0).count() + 1;
-    row(
-        count,
-        |_| {
-            if let Some(least) = told.take() {
-                let side = &sides[least];
-                return (side.columns[0].take(&mut { rests[least] }))
-                    .ok_or_else(|| side.file.damaged());
+
+    /// Hands over the next group, if there is one. Answers how many bytes it has in all files, 0 if there is none.
+    fn next(&mut self, os: &dyn Os, sink: Sink<'_>) -> Result<usize> {
+        let Self { sides, others } = self;
+        let Some(mut least) = sides.iter().position(Side::has_record) else {
+            return Ok(0);
+        };
+        let mut are_least = [false; FILES_MAX];
+        are_least[least] = true;
+        for at in least + 1..sides.len() {
+            if !sides[at].has_record() {
+                continue;
             }
-            loop {
-                let (file, number, column) = wanted.next().ok_or_else(corrupt)?;
-                if !are_least[file] {
-                    match number {
-                        0 => continue,
-                        _ => return Ok(nothing(column)),
+            match sides[at].compare(&sides[least]) {
+                Ordering::Less => {
+                    are_least[..at].fill(false);
+                    least = at;
+                    are_least[at] = true;
+                }
+                Ordering::Equal => are_least[at] = true,
+                Ordering::Greater => {}
+            }
+        }
+        // Where in its record each file is.
+        let mut rests: [&[u8]; FILES_MAX] = [&[]; FILES_MAX];
+        for ((rest, side), is_least) in rests.iter_mut().zip(&*sides).zip(are_least) {
+            if is_least {
+                *rest = side.others();
+            }
+        }
+        let group = sides[least].group()?;
+        row(
+            1 + others.len(),
+            |number| {
+                let Some(number) = number.checked_sub(1) else {
+                    return Ok(group);
+                };
+                let (file, ref column) = others[number];
+                match are_least[file] {
+                    false => Ok(nothing(column)),
+                    true => {
+                        (column.take(&mut rests[file])).ok_or_else(|| sides[file].file.damaged())
                     }
                 }
-                let value = column.take(&mut rests[file]);
-                let value = value.ok_or_else(|| sides[file].file.damaged())?;
-                if number > 0 {
-                    return Ok(value);
-                }
+            },
+            sink,
+        )?;
+        let mut bytes = 0;
+        for (side, is_least) in sides.iter_mut().zip(are_least) {
+            if is_least {
+                bytes += side.pass(os)?;
             }
-        },
-        sink,
-    )?;
-    for (side, is_least) in sides.iter_mut().zip(are_least) {
-        if is_least {
-            side.pass(os)?;
         }
+        Ok(bytes)
     }
-    Ok(true)
 }
 
 /// What stands where a file has no record of a group.
@@ -175,10 +181,12 @@ fn nothing(column: &Column) -> Value<'static> {
 /// One of the files, and the record that it is at.
 struct Side {
     file: RowFile,
-    columns: Vec<Column>,
-    group: Vec<KeyColumn>,
-    /// Bytes of the record, none behind the last one; its group's hash and key, and those of the one before.
+    /// Its first column, which is the group.
+    column: Column,
+    key: Vec<KeyColumn>,
+    /// Bytes of the record, none behind the last one, and of its group; the group's hash and key, and those of the one before.
     bytes: Option<usize>,
+    group_bytes: usize,
     at: (u64, Vec<u8>),
     before: Option<(u64, Vec<u8>)>,
 }
@@ -187,9 +195,10 @@ impl Side {
     fn open(os: &dyn Os, path: &Path, columns: &[Column], group: &[KeyColumn]) -> Result<Self> {
         let mut side = Self {
             file: RowFile::open(os, path, columns)?,
-            columns: columns.to_vec(),
-            group: group.to_vec(),
+            column: columns[0].clone(),
+            key: group.to_vec(),
             bytes: None,
+            group_bytes: 0,
             at: (0, Vec::new()),
             before: None,
         };
@@ -205,6 +214,17 @@ impl Side {
         self.bytes.map_or(&[], |bytes| self.file.loaded(bytes))
     }
 
+    /// The group of its record.
+    fn group(&self) -> Result<Value<'_>> {
+        let group = self.column.take(&mut self.values());
+        group.ok_or_else(|| self.file.damaged())
+    }
+
+    /// The other columns of its record.
+    fn others(&self) -> &[u8] {
+        &self.values()[self.group_bytes..]
+    }
+
     fn compare(&self, other: &Self) -> Ordering {
         self.at.cmp(&other.at)
     }
@@ -214,12 +234,14 @@ impl Side {
         let Some(bytes) = self.bytes else {
             return Ok(());
         };
-        let mut rest = self.file.loaded(bytes);
-        let value = self.columns[0].take(&mut rest);
-        let value = value.ok_or_else(|| self.file.damaged())?;
+        let values = self.file.loaded(bytes);
+        let mut rest = values;
+        let group = self.column.take(&mut rest);
+        let group = group.ok_or_else(|| self.file.damaged())?;
+        self.group_bytes = values.len() - rest.len();
         let (hash, key) = &mut self.at;
         key.clear();
-        key::write(&self.group, &[value], key);
+        key::write(&self.key, &[group], key);
         *hash = group_hash(key);
         if self
             .before
@@ -235,11 +257,13 @@ impl Side {
         Ok(())
     }
 
-    /// Goes on to the next record.
-    fn pass(&mut self, os: &dyn Os) -> Result<()> {
-        self.file.pass(self.bytes.take().unwrap_or(0));
+    /// Goes on to the next record. Answers how many bytes it leaves behind.
+    fn pass(&mut self, os: &dyn Os) -> Result<usize> {
+        let bytes = self.bytes.take().unwrap_or(0);
+        self.file.pass(bytes);
         let before = self.before.get_or_insert_default();
         std::mem::swap(before, &mut self.at);
-        self.load(os)
+        self.load(os)?;
+        Ok(bytes)
     }
 }

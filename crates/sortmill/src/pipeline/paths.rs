@@ -1,7 +1,8 @@
 //! Names of inputs: patterns become the files that match them, in the order of their names.
 //!
 //! `*` is any text within a name, `?` a character of it, `**` as a whole name any number of folders. Names that begin with a dot
-//! match only what begins with one, as shells have it. A path without any of these is itself, whatever it is.
+//! match only what begins with one, as shells have it. A path without any of these is itself, whatever it is, and so is the name of
+//! a file that is there.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +21,11 @@ pub fn expand(os: &dyn Os, patterns: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for pattern in patterns {
         let bytes = pattern.as_os_str().as_bytes();
-        if !is_pattern(bytes) {
+        let is_there = || {
+            os.meta_at(pattern)
+                .is_ok_and(|meta| meta.kind == Kind::Regular)
+        };
+        if !is_pattern(bytes) || is_there() {
             all.push(pattern.clone());
             continue;
         }

@@ -97,6 +97,10 @@ pub fn between(below: f64, above: f64, on: f64) -> f64 {
     match on {
         // Beside what is no number nothing is between.
         _ if on == 0.0 || below == above => below,
+        // So far from each other that their difference is none.
+        _ if (above - below).is_infinite() && below.is_finite() && above.is_finite() => {
+            below * (1.0 - on) + above * on
+        }
         // From the nearer end, so that both ends are exact.
         _ if on < 0.5 => below + (above - below) * on,
         _ => above - (above - below) * (1.0 - on),
@@ -127,6 +131,11 @@ mod tests {
     fn the_value_at_a_place_in_order() {
         let f64 = Value::F64;
         check(0.5, &[], Value::Null);
+        // Their difference is no float.
+        let end = 1.5 * 2.0f64.powi(1023);
+        let far = [(-end, 1), (end, 1)];
+        check(0.25, &far, f64(-end / 2.0));
+        check(0.75, &far, f64(end / 2.0));
         for fraction in [0.0, 0.3, 1.0] {
             check(fraction, &[(7.0, 1)], f64(7.0));
             check(fraction, &[(7.0, 1000)], f64(7.0));

@@ -8,7 +8,9 @@ use std::cmp::Ordering;
 use super::aggregate::Owned;
 use super::column::{Column, Type, Value};
 use super::compute::hash_of;
-use super::express::{Binary, Expr, Function, Said, Unary};
+use super::express::{Binary, EXPR_DEPTH_MAX, Expr, Function, Said, Unary};
+use super::floats::Floats;
+use super::is_in::Set;
 use super::lists::list_length;
 use super::patterns::Pattern;
 use super::{find, wrong};
@@ -24,7 +26,7 @@ pub(super) struct Reckoned {
 }
 
 #[derive(Clone, Debug)]
-enum Node {
+pub(super) enum Node {
     Column(usize),
     Literal(Owned),
     Minus(Box<Node>),
@@ -34,6 +36,8 @@ enum Node {
     ListLength(Box<Node>),
     Whole(Binary, Type, Box<[Node; 2]>),
     Float(Binary, Box<[Node; 2]>),
+    /// The same where no value may be missing.
+    Floats(Floats),
     Compare(Binary, Box<[Node; 2]>),
     /// Whether all are true, or whether one is.
     Logic(bool, Box<[Node; 2]>),
@@ -45,10 +49,8 @@ enum Node {
     Micros(Box<Node>),
     Hash(u64, Box<Node>),
     Matches(Pattern, Box<Node>),
+    IsIn(Set, Box<Node>),
 }
-
-/// So many expressions are in each other at most: each takes some of a thread's stack.
-const DEPTH_MAX: usize = 500;
 
 impl Reckoned {
     /// That of an expression of the columns of `table`.
@@ -56,14 +58,14 @@ impl Reckoned {
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there, or is not of a type that can be reckoned with so.
     pub fn new(expr: &Expr, table: &[Column]) -> Result<Self> {
-        Self::below(DEPTH_MAX, expr, table)
+        Self::below(EXPR_DEPTH_MAX, expr, table)
     }
 
     /// The same, of an expression of at most so many others in each other.
     fn below(depth: usize, expr: &Expr, table: &[Column]) -> Result<Self> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(wrong(format!(
-                "an expression is made of at most {DEPTH_MAX} others in each other; with_columns gives one of them a name"
+                "an expression is made of at most {EXPR_DEPTH_MAX} others in each other; with_columns gives one of them a name"
             )));
         };
         let below = |expr: &Expr| Self::below(depth, expr, table);
@@ -132,6 +134,7 @@ impl Reckoned {
                 };
                 below(of)?.function(function, name)
             }
+            Said::IsIn(of, values) => below(of)?.among(values),
         }
     }
 
@@ -175,6 +178,30 @@ impl Reckoned {
         })
     }
 
+    /// Whether it is one of `values`, which are written down.
+    fn among(self, values: &[Expr]) -> Result<Self> {
+        let value = |one: &'_ Expr| match &one.0 {
+            Said::Literal(value) => Some(value.clone()),
+            Said::Cast(Type::Binary, of) => match &of.0 {
+                Said::Literal(value) => Some(value.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let values: Option<Vec<Owned>> = values.iter().map(value).collect();
+        let values = values.ok_or_else(|| {
+            wrong(
+                "is_in takes values, and no expressions of columns: | joins conditions".to_owned(),
+            )
+        })?;
+        let values: Vec<Value<'_>> = values.iter().map(Owned::value).collect();
+        Ok(Self {
+            node: Node::IsIn(Set::new(self.kind, &values)?, Box::new(self.node)),
+            kind: Type::Bool,
+            nullable: self.nullable,
+        })
+    }
+
     fn unary(self, what: Unary) -> Result<Self> {
         let (is_fit, wanted) = match what {
             Unary::Minus | Unary::Abs => (self.kind.is_number(), "a number"),
@@ -184,6 +211,13 @@ impl Reckoned {
         };
         if !is_fit {
             return Err(self.refused(what.symbol(), wanted));
+        }
+        let is_float = self.kind == Type::F64 && !self.nullable;
+        if is_float && matches!(what, Unary::Minus | Unary::Abs) {
+            return Ok(Self {
+                node: Node::Floats(Floats::of_one(what, self.node)),
+                ..self
+            });
         }
         let of = Box::new(self.node);
         let (node, kind) = match (what, self.kind) {
@@ -245,6 +279,10 @@ impl Reckoned {
                     _ => self.alike(symbol, other)?,
                 };
                 match kind {
+                    Type::F64 if !nullable => {
+                        let floats = Floats::of_both(what, both);
+                        (Node::Floats(floats), Type::F64, nullable)
+                    }
                     Type::F64 => (Node::Float(what, Box::new(both)), Type::F64, nullable),
                     _ => (Node::Whole(what, kind, Box::new(both)), kind, nullable),
                 }
@@ -368,7 +406,7 @@ impl Reckoned {
 }
 
 impl Node {
-    fn value<'v>(&'v self, record: &[Value<'v>]) -> Result<Value<'v>> {
+    pub(super) fn value<'v>(&'v self, record: &[Value<'v>]) -> Result<Value<'v>> {
         Ok(match self {
             Self::Column(at) => record[*at],
             Self::Literal(value) => value.value(),
@@ -405,6 +443,7 @@ impl Node {
                 }
             }
             Self::Float(..) => self.float(record)?.map_or(Value::Null, Value::F64),
+            Self::Floats(floats) => Value::F64(floats.value(record)?),
             Self::Compare(what, both) => {
                 let [one, other] = both_of(both, record)?;
                 match one.is_null() || other.is_null() {
@@ -449,6 +488,10 @@ impl Node {
                 Value::Null => Value::Null,
                 text => Value::Bool(pattern.is_in(text.bytes())),
             },
+            Self::IsIn(set, of) => match of.value(record)? {
+                Value::Null => Value::Null,
+                value => Value::Bool(set.has(value)),
+            },
         })
     }
 }
@@ -460,8 +503,9 @@ impl Node {
             Self::Column(at) => Ok(float(record[*at])),
             Self::Literal(Owned::Plain(value)) => Ok(float(*value)),
             Self::Cast(Type::F64, of) => of.float(record),
+            Self::Floats(floats) => floats.value(record).map(Some),
             Self::Float(what, both) => match (both[0].float(record)?, both[1].float(record)?) {
-                (Some(a), Some(b)) => Ok(Some(of_floats(*what, a, b))),
+                (Some(a), Some(b)) => Ok(Some(one_nan(of_floats(*what, a, b)))),
                 _ => Ok(None),
             },
             other => Ok(float(other.value(record)?)),
@@ -483,7 +527,8 @@ fn whole(value: Value<'_>) -> Option<i128> {
     }
 }
 
-fn float(value: Value<'_>) -> Option<f64> {
+#[inline]
+pub(super) fn float(value: Value<'_>) -> Option<f64> {
     match value {
         Value::F64(value) => Some(value),
         Value::I64(value) => Some(value as f64),
@@ -548,15 +593,17 @@ pub(super) fn one_nan(value: f64) -> f64 {
     }
 }
 
-fn of_floats(what: Binary, one: f64, other: f64) -> f64 {
-    one_nan(match what {
+/// Of what is no number any such: [`one_nan`] is still to be asked.
+#[inline]
+pub(super) fn of_floats(what: Binary, one: f64, other: f64) -> f64 {
+    match what {
         Binary::Add => one + other,
         Binary::Subtract => one - other,
         Binary::Multiply => one * other,
         Binary::FloorDivide => divided(one, other).0,
         Binary::Remainder => divided(one, other).1,
         _ => one / other,
-    })
+    }
 }
 
 /// Quotient, rounded down, and remainder, as CPython's `divmod` has them (Objects/floatobject.c): what is left fits the quotient,
@@ -587,6 +634,7 @@ fn compared(one: Value<'_>, other: Value<'_>) -> Option<Ordering> {
         (Value::Bytes(one), Value::Bytes(other)) => Some(one.cmp(other)),
         (Value::F64(one), Value::F64(other)) => one.partial_cmp(&other),
         (Value::Timestamp(one), Value::Timestamp(other)) => Some(one.cmp(&other)),
+        (Value::U64(one), Value::U64(other)) => Some(one.cmp(&other)),
         (one, other) => whole(one).partial_cmp(&whole(other)),
     }
 }
@@ -605,10 +653,16 @@ fn holds(what: Binary, compared: Option<Ordering>) -> bool {
     }
 }
 
+/// The least float above all numbers of 64 bits.
+const U64_END: f64 = (1u128 << 64) as f64;
+
 fn cast(kind: Type, value: Value<'_>) -> Result<Value<'_>> {
     match (kind, value) {
         (_, Value::Null | Value::Bytes(_)) => Ok(value),
         (Type::F64, value) => Ok(float(value).map_or(Value::Null, Value::F64)),
+        (Type::U64, Value::F64(number)) if number > -1.0 && number < U64_END => {
+            Ok(Value::U64(number as u64))
+        }
         (_, Value::F64(number)) => {
             // Beyond 128 bits it stays at their end, which no type here holds.
             let whole = number.is_finite().then_some(number as i128);

@@ -220,6 +220,42 @@ fn conditions_and_what_is_missing() {
 }
 
 #[test]
+fn one_of_several() {
+    use Type::Bool;
+    let of = (-7, 3, 0.5);
+    let yes = |expr: Expr| check(expr, of, Bool, Value::Bool(true));
+    let no = |expr: Expr| check(expr, of, Bool, Value::Bool(false));
+    yes(col("i").is_in([5, -7]));
+    no(col("i").is_in([5, 7]));
+    yes(col("i").is_in([-7.0, 1e300]));
+    no(col("i").is_in([-7.5, f64::NAN, f64::INFINITY]));
+    yes(col("u").is_in([lit(u64::MAX), lit(3i64)]));
+    no(col("u").is_in([-3]));
+    yes(col("f").is_in([0.25, 0.5]));
+    yes((col("f") - 0.5).is_in([-0.0]));
+    yes((col("u") * 1.0).is_in([3]));
+    no((col("f") * f64::NAN).is_in([f64::NAN]));
+    yes(col("s").is_in(["a", "text"]));
+    no(col("s").is_in(["a", "texts"]));
+    yes(col("list").is_in([lit(vec![0x07, 0xa5, 0x02, 0x00]).cast(Type::Binary)]));
+    yes(col("b").is_in([false]));
+    no(col("u").is_in(Vec::<i64>::new()));
+    check(col("none").is_in([1]), of, Bool, Value::Null);
+    for (expr, cause) in [
+        (col("i").is_in(["5"]), "\"5\" is not of type i64"),
+        (col("s").is_in([5]), "5 is not of type string"),
+        (
+            col("i").is_in([col("u")]),
+            "takes values, and no expressions",
+        ),
+    ] {
+        let error = Reckoned::new(&expr, &columns()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Usage);
+        assert!(error.cause.contains(cause), "{error}");
+    }
+}
+
+#[test]
 fn types_that_do_not_go_together() {
     for (expr, cause) in [
         (col("x") + 1, "there is no column x"),
@@ -238,5 +274,64 @@ fn types_that_do_not_go_together() {
         let error = Reckoned::new(&expr, &columns()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Usage);
         assert!(error.cause.contains(cause), "{error}");
+    }
+}
+
+/// Steps where no value may be missing, a tree where one may be and none is.
+#[test]
+fn floats_come_to_the_same_by_steps_and_as_a_tree() {
+    let mut state = 11_u64;
+    let mut next = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let nullable: Vec<Column> = columns().into_iter().map(Column::or_null).collect();
+    let numbers = [0.0, -0.0, 0.5, -3.0, 1e300, f64::INFINITY, f64::NAN];
+    for round in 0..3000 {
+        let mut made: Vec<Expr> = vec![col("i"), col("u"), col("f"), col("b").cast(Type::F64)];
+        made.extend(numbers.map(lit));
+        made.push(lit(2u64));
+        // Each of two before it, the last ones more often, so that some are deep on either side.
+        for _ in 0..1 + next(40) {
+            let mut one = || {
+                let back = next(3).min(next(made.len() as u64));
+                let at = match next(2) {
+                    0 => made.len() as u64 - 1 - back,
+                    _ => next(made.len() as u64),
+                };
+                made[at as usize].clone()
+            };
+            let (one, other) = (one(), one());
+            made.push(match next(9) {
+                0 => one.cast(Type::F64) + other,
+                1 => one.cast(Type::F64) - other,
+                2 => one.cast(Type::F64) * other,
+                3 | 4 => one / other,
+                5 => one.cast(Type::F64).floor_div(other),
+                6 => one.cast(Type::F64) % other,
+                7 => -one.cast(Type::F64),
+                _ => if_else(one.gt(other), 1, col("f")).abs(),
+            });
+            if made
+                .last()
+                .is_some_and(|last| format!("{last:?}").len() > 20_000)
+            {
+                break;
+            }
+        }
+        let expr = &made[made.len() - 1];
+        let of = |columns: &[Column]| Reckoned::new(expr, columns);
+        let (steps, tree) = (of(&columns()).unwrap(), of(&nullable).unwrap());
+        assert!(matches!(steps.node, Node::Floats(_)), "{expr:?}");
+        assert!(!format!("{:?}", tree.node).contains("Floats(Floats { steps: [Column"));
+        let record = record(next(9) as i64 - 4, next(5), numbers[next(7) as usize]);
+        let found = [steps, tree].map(|one| match one.value(&record) {
+            Ok(Value::F64(value)) => Ok(value.to_bits()),
+            Ok(value) => panic!("{value:?} is no float"),
+            Err(error) => Err(error.to_string()),
+        });
+        assert_eq!(found[0], found[1], "round {round}: {expr:?} of {record:?}");
     }
 }
