@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -280,7 +281,10 @@ def test_what_a_stack_does_not_hold_is_refused() -> None:
             table = table.with_columns(a=sm.col("a") + 1)
     assert table.collect(memory="128 MiB") == [{"a": 501}]
     expr = sm.col("a")
-    for _ in range(2000):
+    for _ in range(499):
         expr = expr + 1
-    with pytest.raises(sm.UsageError, match="at most 500 others in each other"):
-        first.with_columns(b=expr)
+    assert first.with_columns(b=expr).collect(memory="128 MiB") == [{"a": 1, "b": 500}]
+    all_deeper: list[Callable[[], object]] = [lambda: expr + 1, lambda: -expr, lambda: expr.cast(float), lambda: sm.if_else(expr > 0, 1, 2)]
+    for deeper in all_deeper:
+        with pytest.raises(sm.UsageError, match="at most 500 others in each other"):
+            deeper()

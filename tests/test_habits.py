@@ -1,5 +1,11 @@
 """What people bring along from pandas, Polars, numpy and notebooks: it works, or it says what does."""
 
+import bz2
+import functools
+import io
+import operator
+import random
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +89,114 @@ def test_a_cell_that_runs_again(tmp_path: Path) -> None:
     table.write_text(tmp_path / "other")
     with pytest.raises(sm.UsageError, match="two outputs have the name"):
         table.write_text(tmp_path / "other")
+
+
+def test_a_cell_that_is_mended(tmp_path: Path) -> None:
+    """What had failed was made again first by every run, and could not be said anew."""
+    (tmp_path / "in.csv").write_text(CSV)
+    job = sm.Pipeline()
+    table = job.read_csv(tmp_path / "in.csv", {"user": str})
+    table.map(lambda record: 1 / 0, {"n": int}).write_csv(tmp_path / "out.csv")
+    with pytest.raises(sm.FunctionError):
+        job.run(processes=0)
+    table.map(lambda record: {"n": len(record["user"])}, {"n": int}).write_csv(tmp_path / "out.csv")
+    job.run(processes=0)
+    assert (tmp_path / "out.csv").read_text() == "n\n3\n3\n3\n"
+
+
+def test_a_cell_behind_another(tmp_path: Path) -> None:
+    """A run made all outputs of earlier ones again, which those that must be new refused, and none could read another."""
+    (tmp_path / "in.csv").write_text(CSV)
+    job = sm.Pipeline()
+    job.read_csv(tmp_path / "in.csv", {"user": str}).write_csv(tmp_path / "a.csv", mode="error")
+    job.run()
+    made = (tmp_path / "a.csv").stat().st_mtime_ns
+    job.read_csv(tmp_path / "a.csv").distinct().write_csv(tmp_path / "b.csv")
+    assert "output 1 of 2" not in job.explain()
+    job.run()
+    assert (tmp_path / "a.csv").stat().st_mtime_ns == made
+    assert sorted((tmp_path / "b.csv").read_text().split()) == ["ann", "bob", "user"]
+    # Nothing is new: all of it.
+    with pytest.raises(sm.UsageError, match="has this name already"):
+        job.run()
+    (tmp_path / "a.csv").unlink()
+    with pytest.raises(sm.UsageError, match="is read for the outputs behind it"):
+        job.run()
+
+
+def test_a_write_can_be_run_where_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(CSV)
+    report = sm.Pipeline().read_csv(tmp_path / "in.csv").sort("user").write_text(tmp_path / "out").run()
+    assert report.records_out == 3 and (tmp_path / "out").read_text().startswith("ann\t3\t")
+
+
+def test_an_end_of_ones_own(table: sm.Table) -> None:
+    class Bar:
+        end = 100
+
+        def __call__(self, now: Any) -> None:
+            assert now["phase"]
+
+    assert len(table.collect(progress=Bar())) == 3
+
+
+def test_open_files_are_no_paths(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(CSV)
+    with (tmp_path / "in.csv").open() as file:
+        for given in [file, io.StringIO(CSV), io.BytesIO()]:
+            with pytest.raises(sm.UsageError, match="is an open file and no path"):
+                sm.Pipeline().read_csv(given)  # type: ignore[arg-type]
+    assert len(sm.Pipeline().read_csv(tmp_path.glob("*.csv")).collect()) == 3
+
+
+def test_one_of_many_values(table: sm.Table) -> None:
+    ids = ["bob", *map(str, range(20_000))]
+    assert [record["user"] for record in table.filter(sm.col("user").is_in(ids)).collect()] == ["bob"]
+    numbers = table.with_columns(n=sm.parse("n", int | None))
+    assert [record["n"] for record in numbers.filter(sm.col("n").is_in({3, 4.0})).collect()] == [3]
+    assert [record["n"] for record in numbers.filter(~sm.col("n").is_in([3])).collect()] == [10]
+    at = table.with_columns(at=sm.timestamp("at"))
+    day = datetime(2026, 11, 24, tzinfo=timezone.utc)
+    assert len(at.filter(sm.col("at").is_in([day])).collect()) == 2
+    for values, why in [("bob", "is_in takes a list"), (3, "is_in takes a list"), ([3], "3 is not of type string")]:
+        with pytest.raises(sm.UsageError, match=why):
+            table.filter(sm.col("user").is_in(values))  # type: ignore[arg-type]
+    # One term more each time copied all of them, which in the end took more than the stack that there is.
+    with pytest.raises(sm.UsageError, match="at most 500 others in each other.*is_in"):
+        functools.reduce(operator.or_, [sm.col("user") == one for one in ids])
+
+
+def test_what_says_what_to_do(table: sm.Table, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(CSV)
+    typed = sm.Pipeline().read_csv(tmp_path / "in.csv", types={"n": int})
+    with pytest.raises(sm.InputError, match=r"line 3: column n: (?s:.*)int \| None"):
+        typed.collect()
+    with pytest.raises(sm.FunctionError, match=r"int \| None"):
+        table.map(lambda record: {"n": None}, {"n": int}).collect(processes=0)
+    with pytest.raises(sm.UsageError, match="n is of type string, and no number(?s:.*)parse"):
+        table.group_by("user").agg(s=sm.sum("n"))
+    with pytest.raises(sm.FunctionError, match="made a tuple, and a record of several columns is a dictionary of a, n"):
+        table.map(lambda record: ("x", 1), {"a": str, "n": int}).collect(processes=0)
+    with pytest.raises(sm.UsageError, match="one of dict cannot be called"):
+        table.map(dict, {"a": str})
+    with pytest.raises(AttributeError, match="is_in"):
+        sm.col("user").isin(["a"])  # type: ignore[attr-defined]
+    (tmp_path / "in.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
+    assert sm.Pipeline().read_jsonl(tmp_path / "in.jsonl").collect() == [{"a": 1}]
+    (tmp_path / "in.jsonl").write_bytes(b'{"a": 1}\n{"a": }\n')
+    with pytest.raises(sm.InputError, match="line 2: expected value at byte 7"):
+        sm.Pipeline().read_jsonl(tmp_path / "in.jsonl")
+
+
+def test_columns_of_objects_in_large_blocks(tmp_path: Path, draw: random.Random) -> None:
+    """Blocks of bzip2 that were longer than what was looked at were cut off within a line, or there was nothing of them."""
+    lines = "".join(f'{{"a": "{draw.randbytes(60).hex()}"}}\n' for _ in range(20_000))
+    (tmp_path / "in.bz2").write_bytes(bz2.compress(lines.encode()))
+    table = sm.Pipeline().read_jsonl(tmp_path / "in.bz2")
+    assert table.columns == {"a": "string?"}
+    assert len(table.collect()) == 20_000
+    (tmp_path / "twice").write_text('{"a": "x", "a": 1}\n')
+    assert sm.Pipeline().read_jsonl(tmp_path / "twice", {"a": int}).collect() == [{"a": 1}]
 
 
 def test_a_timeout_needs_a_process(table: sm.Table) -> None:

@@ -140,6 +140,8 @@ def test_what_is_there_stays_if_asked(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "parts"]
     assert (tmp_path / "out").read_text() == "b\na\n"
     (tmp_path / "link").symlink_to(".")
+    job = sm.Pipeline()
+    job.read_text(tmp_path / "in").write_text(tmp_path / "out")
     for name in ("out", "link/out"):
         with pytest.raises(sm.UsageError, match="two outputs have the name"):
             job.read_text(tmp_path / "in").write_text(tmp_path / name)
@@ -241,7 +243,7 @@ def test_nothing_to_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(sm.UsageError, match="nothing to read"):
         job.read_text([])
     with pytest.raises(sm.UsageError, match="nothing to read"):
-        job.read_csv(iter([]), {"n": int})  # type: ignore[arg-type]
+        job.read_csv(iter([]), {"n": int})
     with pytest.raises(sm.UsageError, match="nothing to read"):
         job.read_kv(None)  # type: ignore[arg-type]
     with pytest.raises(sm.UsageError, match="names with their types"):

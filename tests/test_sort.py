@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +82,7 @@ def test_what_sort_refuses(numbers: Path) -> None:
     with pytest.raises(sm.UsageError, match="there is nothing to sort"):
         sm.sort(sorted(numbers.glob("*.none")), out)
     assert out.read_text() == "old\n"
-    sm.sort(numbers.glob("[ab].txt"), out)  # type: ignore[arg-type]
+    sm.sort(numbers.glob("[ab].txt"), out)
     assert out.read_bytes() == gnu(numbers / "a.txt", numbers / "b.txt")
     out.unlink()
     with pytest.raises(sm.UsageError, match="nonsense"):
@@ -95,6 +97,42 @@ def test_what_sort_refuses(numbers: Path) -> None:
         sm.sort(numbers / "missing", out)
     assert raised.value.file == str(numbers / "missing")
     assert not out.exists()
+
+
+def test_options_that_say_no_and_options_that_are_none(numbers: Path, tmp_path: Path) -> None:
+    """`False` and `None` were passed over whatever they were of, `True` took the next option for its value, and a number that of a
+    switch was the name of an input."""
+    out = numbers / "out"
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"ascending": False}, "no option ascending=: reverse=True"), ({"nonsense": None}, "no option nonsense="),
+        ({"report": True, "reverse": True}, "report= takes a value"), ({"header": True}, "header= takes a value"),
+        ({"unique": 1}, "unique= is True or False"), ({"unique": "yes"}, "unique= is True or False"),
+        ({"key": 2}, "a key is as on the command line"), ({"key": (0, 10)}, "a key is as on the command line"),
+    ]
+    for options, why in wrong:
+        with pytest.raises(sm.UsageError, match=why):
+            sm.sort(numbers / "a.txt", out, **options)
+    assert sorted(path.name for path in numbers.iterdir()) == ["a.txt", "b.txt"]
+    packed = numbers / "c.gz"
+    packed.write_bytes(gzip.compress(b"b\na\n", mtime=0))
+    sm.sort(packed, out)
+    assert out.read_bytes() == b"a\nb\n"
+    sm.sort(packed, out, decompress=False, verify=False, progress=False)
+    assert out.read_bytes() == gnu(packed)
+    sm.sort(numbers / "a.txt", out, header=1, temp=[numbers], field_separator=" ", key=["2,2g"])
+    head, rest = (numbers / "a.txt").read_bytes().split(b"\n", 1)
+    (numbers / "rest").write_bytes(rest)
+    assert out.read_bytes() == head + b"\n" + gnu("-t ", "-k2,2g", numbers / "rest")
+
+
+def test_a_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
+    """It was one, so that in a list of all names a file was read twice."""
+    for name in ["a*", "ab"]:
+        (tmp_path / name).write_text(name + "\n")
+    names = sorted(tmp_path.iterdir())
+    assert sm.Pipeline().read_text(names).collect() == [{"line": "a*"}, {"line": "ab"}]
+    sm.sort(tmp_path / "a*", tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "a*\n"
 
 
 def test_the_command_line(numbers: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from . import _sortmill
@@ -63,6 +63,9 @@ def function_of(verb: str, function: Any) -> Any:
     """What can be called."""
     if not callable(function):
         raise UsageError(f"{verb} takes a function, not {function!r}")
+    if isinstance(function, type) and not any("__call__" in kind.__dict__ for kind in function.__mro__):
+        name = function.__name__
+        raise UsageError(f"{verb} makes an object of a class and calls that, and one of {name} cannot be called: lambda record: {name}(...)")
     if verb in ("apply", "reduce") and not isinstance(function, type) and callable(getattr(function, "finish", None)):
         raise UsageError(f"a finish is called of what map, flat_map, filter and map_batches take, and {verb} takes a function")
     return function
@@ -96,19 +99,23 @@ def spoken_of(
     return columns_of(columns)
 
 
-def paths_of(paths: Path | Sequence[Path] | None) -> list[str]:
+def paths_of(paths: Path | Iterable[Path] | None) -> list[str]:
     """Paths and patterns, of which there may be one."""
     if paths is None:
         return []
     if isinstance(paths, (str, os.PathLike)):
         return [os.fspath(paths)]
+    if hasattr(paths, "read"):
+        raise UsageError(
+            f"{paths!r} is an open file and no path: give its name, '/dev/stdin' for standard input, or from_iter(file, {{'line': str}})"
+        )
     try:
         return [os.fspath(path) for path in paths]
     except TypeError:
         raise UsageError(f"a path is text or one of pathlib, or there is a list of them, not {paths!r}") from None
 
 
-def files_of(paths: Path | Sequence[Path]) -> list[str]:
+def files_of(paths: Path | Iterable[Path]) -> list[str]:
     """Paths and patterns of what is read: one at least, since of nothing the output would be empty without a word."""
     found = paths_of(paths)
     if not found:
@@ -178,17 +185,18 @@ def order_of(
 
 def _each(names: list[str], said: bool | Sequence[bool], what: str) -> list[bool]:
     """What is said of each column, or of all."""
-    try:
-        each = [said] * len(names) if isinstance(said, bool) else list(said)
-    except TypeError:
-        raise UsageError(f"{what} are True or False, of all columns or in a list of one for each, not {said!r}") from None
+    each = [said] * len(names) if isinstance(said, bool) else said
+    if not isinstance(each, (list, tuple)) or not all(isinstance(one, bool) for one in each):
+        raise UsageError(f"{what} are True or False, of all columns or in a list of one for each, not {said!r}")
     if len(each) != len(names):
         raise UsageError(f"{len(names)} columns and {len(each)} {what}")
-    return each
+    return list(each)
 
 
 def typed(names: list[str], types: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
     """The type of each column."""
+    if not isinstance(types, Mapping):
+        raise UsageError(f"types= are those of some columns, as {{'price': float}}, not {types!r}")
     unknown = [name for name in types if name not in names]
     if unknown:
         raise UsageError(f"there is no column {unknown[0]}, only {', '.join(names)}")
@@ -220,7 +228,7 @@ def computed_of(computed: Mapping[str, Operand]) -> list[tuple[str, _sortmill.Ex
 
 def asked(
     memory: int | str | None,
-    temp: Path | Sequence[Path] | None,
+    temp: Path | Iterable[Path] | None,
     threads: int | None,
     processes: int | None,
     worker_memory: int | str | None,
@@ -231,7 +239,7 @@ def asked(
         raise UsageError("worker_memory= limits processes, and processes=0 has none")
     return {
         "memory": bytes_of("memory", memory), "temp": paths_of(temp),
-        "threads": None if threads is None else whole("threads", threads, 1, most),
+        "threads": None if threads is None else whole("threads", threads, 1, 1024),
         "processes": None if processes is None else whole("processes", processes, 0, most),
         "worker_memory": bytes_of("worker_memory", worker_memory), "progress": None,
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from ._errors import UsageError
+from ._instead import hinted
 from ._numbers import whole
 from ._sortmill import Expr as _Expr
 from ._verbs import ColumnType, columns_of
@@ -21,6 +24,11 @@ class Expr:
     def __init__(self, expr: _Expr) -> None:
         self._expr = expr
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name)
+
     def cast(self, type: ColumnType) -> Expr:
         """The same as a value of another type: of floats the whole part, of `False` and `True` 0 and 1.
 
@@ -36,6 +44,12 @@ class Expr:
     def fill_null(self, other: Operand) -> Expr:
         """The same, and `other` where it is `None`."""
         return self._binary("fill_null", other)
+
+    def is_in(self, values: Iterable[Operand]) -> Expr:
+        """Whether it is one of `values`, as `==` has it; to look among many takes no longer than among few."""
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise UsageError(f"is_in takes a list of values, not {values!r}")
+        return Expr(self._expr.is_in([expr(value)._expr for value in values]))
 
     def __add__(self, other: Operand) -> Expr:
         return self._binary("+", other)

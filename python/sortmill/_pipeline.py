@@ -39,7 +39,7 @@ from ._groups import Groups
 from ._instead import hinted
 from ._look import SAMPLE, batches, drawn, of_sample
 from ._numbers import whole
-from ._progress import Progress, shown
+from ._progress import Line, Notebook, Progress, shown
 from ._report import Report
 from ._verbs import Aggregate, ColumnType, Parts, columns_of
 
@@ -66,9 +66,8 @@ def _watched(run: Callable[[dict[str, Any]], Any], settings: dict[str, Any], pro
     try:
         return run({**settings, "progress": look})
     finally:
-        end = getattr(look, "end", None)
-        if end is not None:
-            end()
+        if isinstance(look, (Line, Notebook)):
+            look.end()
 
 
 def _none_read(outputs: Sequence[str], files: Sequence[str], why: str) -> None:
@@ -93,8 +92,10 @@ class Pipeline:
         self._jobs: list[_sortmill.Job] = []
         self._outputs: list[str] = []
         self._reads: list[Sequence[str]] = []
-        self._ran = 0
-        """So many outputs, the first ones, have been made."""
+        self._made = 0
+        """So many outputs, the first ones, are there."""
+        self._tried = 0
+        """And of so many a run has been asked, whatever came of it."""
 
     def __repr__(self) -> str:
         return f"<a pipeline of {len(self._jobs)} output{'s' * (len(self._jobs) != 1)}>"
@@ -106,7 +107,7 @@ class Pipeline:
 
     def read_text(
         self,
-        paths: Path | Sequence[Path],
+        paths: Path | Iterable[Path],
         *,
         skip_header: int = 0,
         file: str | None = None,
@@ -122,7 +123,7 @@ class Pipeline:
 
     def read_csv(
         self,
-        paths: Path | Sequence[Path],
+        paths: Path | Iterable[Path],
         columns: Mapping[str, ColumnType] | None = None,
         *,
         header: bool = True,
@@ -155,7 +156,7 @@ class Pipeline:
 
     def read_jsonl(
         self,
-        paths: Path | Sequence[Path],
+        paths: Path | Iterable[Path],
         columns: Mapping[str, ColumnType] | None = None,
         *,
         file: str | None = None,
@@ -173,7 +174,7 @@ class Pipeline:
 
     def read_fixed(
         self,
-        paths: Path | Sequence[Path],
+        paths: Path | Iterable[Path],
         record_bytes: int,
         *,
         key: tuple[int, int] = (0, 10),
@@ -186,7 +187,7 @@ class Pipeline:
         files = files_of(paths)
         return self._read(_sortmill.read_fixed(files, *_fixed(record_bytes, key)), files, file, None)
 
-    def read_kv(self, paths: Path | Sequence[Path], *, file: str | None = None) -> Table:
+    def read_kv(self, paths: Path | Iterable[Path], *, file: str | None = None) -> Table:
         """Pairs as the columns `key` and `value` (bytes): two lengths, each a little-endian u32, then key and value."""
         files = files_of(paths)
         return self._read(_sortmill.read_kv(files), files, file, None)
@@ -231,7 +232,7 @@ class Pipeline:
         self,
         *,
         memory: int | str | None = None,
-        temp: Path | Sequence[Path] | None = None,
+        temp: Path | Iterable[Path] | None = None,
         threads: int | None = None,
         processes: int | None = None,
         worker_memory: int | str | None = None,
@@ -240,7 +241,8 @@ class Pipeline:
         """Does it: when this returns, the output is complete, proven, and has its name.
 
         Several outputs are made one after the other, each from the inputs, so none may be read by one behind it: each is there
-        whole or not at all, and an error leaves those that were complete before.
+        whole or not at all, and an error leaves those that were complete before. Those that an earlier run has made are not made
+        again, unless there are no others.
 
         `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said, more where
         a job needs that at least. `temp` are
@@ -250,7 +252,9 @@ class Pipeline:
         times a second, and what it raises ends the job.
         """
         settings = asked(memory, temp, threads, processes, worker_memory)
-        jobs = self._written()
+        begin, jobs = self._written()
+        self._tried = len(self._jobs)
+        outputs, reads = self._outputs[begin:], self._reads[begin:]
         pipes: list[str] = []
         for job in jobs:
             job.check()
@@ -258,48 +262,51 @@ class Pipeline:
                 if pipe in pipes:
                     raise UsageError(f"{pipe} is a pipe, which can be read once, and two outputs are made from it: write it to a file first")
                 pipes.append(pipe)
-        for number, files in enumerate(self._reads):
-            _none_read(self._outputs[:number], files, "is read for the outputs behind it, too: write it last, or to another place")
+        for number, files in enumerate(reads):
+            _none_read(outputs[:number], files, "is read for the outputs behind it, too: write it last, or to another place")
         reports: list[tuple[str, str, str]] = []
         for number, job in enumerate(jobs):
             why = "has become one of the files that are read: write it to another place"
-            _none_read(self._outputs[:number], self._reads[number], why)
+            _none_read(outputs[:number], reads[number], why)
             reports.append(_watched(job.run, settings, progress))
-            self._ran = max(self._ran, number + 1)
+            self._made = max(self._made, begin + number + 1)
         return Report.joined(reports)
 
     def explain(
         self,
         *,
         memory: int | str | None = None,
-        temp: Path | Sequence[Path] | None = None,
+        temp: Path | Iterable[Path] | None = None,
         threads: int | None = None,
         processes: int | None = None,
         worker_memory: int | str | None = None,
     ) -> str:
-        """What would be done: phases, memory, temporary space, where functions run."""
+        """What a run would do: phases, memory, temporary space, where functions run."""
         settings = asked(memory, temp, threads, processes, worker_memory)
-        jobs = self._written()
+        _, jobs = self._written()
         told = [job.explain(settings) for job in jobs]
         if len(told) == 1:
             return told[0]
         heads = [f"output {number} of {len(told)}, made from the inputs\n" for number in range(1, len(told) + 1)]
         return "".join(head + one for head, one in zip(heads, told))
 
-    def _written(self) -> list[_sortmill.Job]:
+    def _written(self) -> tuple[int, list[_sortmill.Job]]:
+        """The outputs of a run, and how many are in front of them."""
         if not self._jobs:
             raise UsageError("nothing is written: a pipeline ends with write_csv, write_jsonl or write_text")
-        return self._jobs
+        begin = self._made if self._made < len(self._jobs) else 0
+        return begin, self._jobs[begin:]
 
-    def _write(self, job: _sortmill.Job, path: Path, reads: Sequence[str]) -> None:
+    def _write(self, job: _sortmill.Job, path: Path, reads: Sequence[str]) -> Pipeline:
         name = os.path.realpath(path)
         if name in self._outputs:
             at = self._outputs.index(name)
-            if at >= self._ran:
+            if at >= self._tried:
                 raise UsageError(f"two outputs have the name {os.fspath(path)}")
-            # It has been made, and is said anew, as by a cell of a notebook that runs again.
+            # It has been made, or could not be, and is said anew, as by a cell of a notebook that runs again.
             del self._outputs[at], self._reads[at], self._jobs[at]
-            self._ran -= 1
+            self._tried -= 1
+            self._made -= at < self._made
         known = dict(seen for other in self._jobs for seen in other.observed())
         for what, number in job.observed():
             if known.get(what, number) != number:
@@ -307,6 +314,7 @@ class Pipeline:
         self._outputs.append(name)
         self._reads.append(reads)
         self._jobs.append(job)
+        return self
 
 
 class Table:
@@ -556,7 +564,7 @@ class Table:
         self,
         *,
         memory: int | str | None = None,
-        temp: Path | Sequence[Path] | None = None,
+        temp: Path | Iterable[Path] | None = None,
         threads: int | None = None,
         processes: int | None = None,
         worker_memory: int | str | None = None,
@@ -591,7 +599,7 @@ class Table:
         *,
         sample: int | str | None = SAMPLE,
         memory: int | str | None = None,
-        temp: Path | Sequence[Path] | None = None,
+        temp: Path | Iterable[Path] | None = None,
         threads: int | None = None,
         processes: int | None = None,
         worker_memory: int | str | None = None,
@@ -619,7 +627,7 @@ class Table:
         *,
         sample: int | str | None = SAMPLE,
         memory: int | str | None = None,
-        temp: Path | Sequence[Path] | None = None,
+        temp: Path | Iterable[Path] | None = None,
         threads: int | None = None,
         processes: int | None = None,
         worker_memory: int | str | None = None,
@@ -670,7 +678,7 @@ class Table:
         size: int = 1024,
         *,
         memory: int | str | None = None,
-        temp: Path | Sequence[Path] | None = None,
+        temp: Path | Iterable[Path] | None = None,
         threads: int | None = None,
         processes: int | None = None,
         worker_memory: int | str | None = None,
@@ -690,7 +698,7 @@ class Table:
         self,
         *,
         memory: int | str | None = None,
-        temp: Path | Sequence[Path] | None = None,
+        temp: Path | Iterable[Path] | None = None,
         threads: int | None = None,
         processes: int | None = None,
         worker_memory: int | str | None = None,
@@ -711,7 +719,7 @@ class Table:
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
-    ) -> None:
+    ) -> Pipeline:
         """Writes the values of each record to a line, with tabs between. A value with a newline is an `InputError`, as is one with a
         tab unless it is the last of its record.
 
@@ -722,7 +730,7 @@ class Table:
         its name says, those of a folder are not. Each of several files is compressed by itself. What is there is replaced once the new output is
         complete, or refused with `mode="error"`; a folder must be empty or what an earlier run made.
         """
-        self._write(path, "text", how_of(files, partition, compression, level, mode))
+        return self._write(path, "text", how_of(files, partition, compression, level, mode))
 
     def write_csv(
         self,
@@ -734,9 +742,9 @@ class Table:
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
-    ) -> None:
+    ) -> Pipeline:
         """Writes CSV, with the columns' names in the first line of each file if `header`."""
-        self._write(path, "csv" if header else "csv without header", how_of(files, partition, compression, level, mode))
+        return self._write(path, "csv" if header else "csv without header", how_of(files, partition, compression, level, mode))
 
     def write_jsonl(
         self,
@@ -747,9 +755,9 @@ class Table:
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
-    ) -> None:
+    ) -> Pipeline:
         """Writes a JSON object for each record."""
-        self._write(path, "jsonl", how_of(files, partition, compression, level, mode))
+        return self._write(path, "jsonl", how_of(files, partition, compression, level, mode))
 
     def write_arrow(
         self,
@@ -760,13 +768,13 @@ class Table:
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
-    ) -> None:
+    ) -> Pipeline:
         """Writes a stream of Arrow batches (the IPC streaming format, `.arrows`), as `pyarrow.ipc.open_stream`,
         `polars.read_ipc_stream` and `datasets.Dataset.from_file` read it. A value of text that is not UTF-8 is an `InputError`.
 
         A batch has about 256 KiB, whatever the memory. Timestamps are `timestamp[us, tz=UTC]`.
         """
-        self._write(path, "arrow", how_of(files, partition, compression, level, mode))
+        return self._write(path, "arrow", how_of(files, partition, compression, level, mode))
 
     def write_fixed(
         self,
@@ -779,12 +787,12 @@ class Table:
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
-    ) -> None:
+    ) -> Pipeline:
         """Writes records of `record_bytes` bytes: of two columns, the first where `key` says and the second around it; or of
         one that is all of it. One of another size is an `InputError`.
         """
         how = how_of(files, partition, compression, level, mode)
-        self._pipeline._write(self._table.write_fixed(os.fspath(path), *_fixed(record_bytes, key), how), path, self._reads)
+        return self._pipeline._write(self._table.write_fixed(os.fspath(path), *_fixed(record_bytes, key), how), path, self._reads)
 
     def write_kv(
         self,
@@ -795,16 +803,16 @@ class Table:
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
-    ) -> None:
+    ) -> Pipeline:
         """Writes pairs of two columns, as `read_kv` reads them."""
-        self._write(path, "kv", how_of(files, partition, compression, level, mode))
+        return self._write(path, "kv", how_of(files, partition, compression, level, mode))
 
-    def write_rows(self, path: Path, *, mode: Mode = "overwrite") -> None:
+    def write_rows(self, path: Path, *, mode: Mode = "overwrite") -> Pipeline:
         """Writes records as only this version of this library reads them again, with `Pipeline.paste`."""
-        self._write(path, "rows", how_of(None, None, "none", None, mode))
+        return self._write(path, "rows", how_of(None, None, "none", None, mode))
 
-    def _write(self, path: Path, form: str, how: How) -> None:
-        self._pipeline._write(self._table.write(os.fspath(path), form, how), path, self._reads)
+    def _write(self, path: Path, form: str, how: How) -> Pipeline:
+        return self._pipeline._write(self._table.write(os.fspath(path), form, how), path, self._reads)
 
 
 class ArrowResult:

@@ -29,7 +29,7 @@ mod uniq;
 
 pub use common::nodes_are_started_by;
 pub use size::size_in_bytes;
-pub use sort::silent::sort_as_asked;
+pub use sort::silent::{sort_as_asked, sort_options};
 
 use std::ffi::OsString;
 use std::process::ExitCode;

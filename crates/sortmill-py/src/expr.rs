@@ -2,14 +2,15 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sortmill::pipeline::{self, Binary, Type, Unary};
+use sortmill::pipeline::{self, Binary, EXPR_DEPTH_MAX, Type, Unary};
 
+use crate::errors::misused;
 use crate::table::{kind, or_null};
 use crate::time::micros;
 
-/// What is computed of the values of a record.
+/// What is computed of the values of a record, and of how many others in each other.
 #[pyclass(frozen, module = "sortmill._sortmill")]
-pub struct Expr(pipeline::Expr);
+pub struct Expr(pipeline::Expr, usize);
 
 /// A value that is written down.
 #[derive(FromPyObject)]
@@ -26,12 +27,12 @@ enum Literal {
 impl Expr {
     #[staticmethod]
     fn column(name: &str) -> Self {
-        Self(pipeline::col(name))
+        Self(pipeline::col(name), 1)
     }
 
     #[staticmethod]
     fn literal(value: Literal) -> Self {
-        Self(match value {
+        let literal = match value {
             Literal::Bool(value) => pipeline::lit(value),
             Literal::Signed(value) => pipeline::lit(value),
             Literal::Unsigned(value) => pipeline::lit(value),
@@ -39,59 +40,93 @@ impl Expr {
             Literal::Text(value) => pipeline::lit(value),
             // What looks like text is none all the same.
             Literal::Bytes(value) => pipeline::lit(value).cast(Type::Binary),
-        })
+        };
+        Self(literal, 1)
     }
 
     /// No value.
     #[staticmethod]
     fn null() -> Self {
-        Self(pipeline::null())
+        Self(pipeline::null(), 1)
     }
 
     /// The point in time of a `datetime`.
     #[staticmethod]
     fn time(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let time = pipeline::Owned::timestamp(micros(value)?);
-        Ok(Self(pipeline::lit(time)))
+        Ok(Self(pipeline::lit(time), 1))
     }
 
     #[staticmethod]
-    fn if_else(condition: &Self, then: &Self, otherwise: &Self) -> Self {
-        let [condition, then, otherwise] = [condition, then, otherwise].map(|one| one.0.clone());
-        Self(pipeline::if_else(condition, then, otherwise))
+    fn if_else(py: Python<'_>, condition: &Self, then: &Self, otherwise: &Self) -> PyResult<Self> {
+        made_of(
+            py,
+            [condition, then, otherwise],
+            |[condition, then, otherwise]| Ok(pipeline::if_else(condition, then, otherwise)),
+        )
     }
 
     /// What is made of it, by its symbol.
-    fn unary(&self, symbol: &str) -> PyResult<Self> {
+    fn unary(&self, py: Python<'_>, symbol: &str) -> PyResult<Self> {
         let what = Unary::of(symbol).ok_or_else(|| unknown(symbol))?;
-        Ok(Self(self.0.clone().unary(what)))
+        made_of(py, [self], |[one]| Ok(one.unary(what)))
     }
 
     /// What is made of it and another.
-    fn binary(&self, symbol: &str, other: &Self) -> PyResult<Self> {
+    fn binary(&self, py: Python<'_>, symbol: &str, other: &Self) -> PyResult<Self> {
         let what = Binary::of(symbol).ok_or_else(|| unknown(symbol))?;
-        Ok(Self(self.0.clone().binary(what, other.0.clone())))
+        made_of(
+            py,
+            [self, other],
+            |[one, other]| Ok(one.binary(what, other)),
+        )
     }
 
     /// What a function makes of it, by its name: `of` is a type or a pattern.
-    fn function(&self, name: &str, of: &str, seed: u64) -> PyResult<Self> {
-        let expr = self.0.clone();
-        Ok(Self(match name {
-            "parse" => match or_null(of) {
-                (of, true) => expr.parse(kind(of)?).or_null(),
-                (of, false) => expr.parse(kind(of)?),
-            },
-            "micros" => expr.micros(),
-            "hash" => expr.hash(seed),
-            "matches" => expr.matches(of),
-            _ => return Err(unknown(name)),
-        }))
+    fn function(&self, py: Python<'_>, name: &str, of: &str, seed: u64) -> PyResult<Self> {
+        made_of(py, [self], |[expr]| {
+            Ok(match name {
+                "parse" => match or_null(of) {
+                    (of, true) => expr.parse(kind(of)?).or_null(),
+                    (of, false) => expr.parse(kind(of)?),
+                },
+                "micros" => expr.micros(),
+                "hash" => expr.hash(seed),
+                "matches" => expr.matches(of),
+                _ => return Err(unknown(name)),
+            })
+        })
+    }
+
+    /// Whether it is one of several values.
+    fn is_in(&self, py: Python<'_>, values: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let values = values.iter().map(|value| value.0.clone());
+        made_of(py, [self], |[expr]| Ok(expr.is_in(values)))
     }
 
     /// The same as a value of another type.
-    fn cast(&self, name: &str) -> PyResult<Self> {
-        Ok(Self(self.0.clone().cast(kind(name)?)))
+    fn cast(&self, py: Python<'_>, name: &str) -> PyResult<Self> {
+        let kind = kind(name)?;
+        made_of(py, [self], |[expr]| Ok(expr.cast(kind)))
     }
+}
+
+/// What is made of some expressions. Too many in each other are refused while they are built: each one more copies all that are in it,
+/// which calls itself once for each.
+fn made_of<const N: usize>(
+    py: Python<'_>,
+    of: [&Expr; N],
+    make: impl FnOnce([pipeline::Expr; N]) -> PyResult<pipeline::Expr>,
+) -> PyResult<Expr> {
+    let depth = 1 + of.iter().map(|one| one.1).max().unwrap_or(0);
+    if depth > EXPR_DEPTH_MAX {
+        let cause = format!(
+            "an expression is made of at most {EXPR_DEPTH_MAX} others in each other; with_columns gives one of them a name, and \
+             is_in asks for one of many values"
+        );
+        return Err(misused(py, cause));
+    }
+    Ok(Expr(make(of.map(|one| one.0.clone()))?, depth))
 }
 
 impl Expr {

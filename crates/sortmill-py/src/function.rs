@@ -89,7 +89,12 @@ pub fn record(made: &[Column], answer: &Bound<'_, PyAny>) -> PyResult<Vec<Owned>
     }
     match made {
         [only] => Ok(vec![typed(only, answer)?]),
-        _ => Err(PyTypeError::new_err("the function made no dictionary")),
+        _ => {
+            let (found, names) = (answer.get_type().name()?, names(made));
+            Err(PyTypeError::new_err(format!(
+                "the function made a {found}, and a record of several columns is a dictionary of {names}"
+            )))
+        }
     }
 }
 
@@ -101,18 +106,27 @@ fn too_many(made: &[Column], dict: &Bound<'_, PyDict>) -> PyErr {
     };
     let other = dict.keys().iter().find(|name| !is_known(name));
     let name = other.map_or_else(String::new, |name| name.to_string());
-    let names: Vec<&str> = made.iter().map(|column| &*column.name).collect();
     PyKeyError::new_err(format!(
         "the function made a column {name} too many: those that come out are {}",
-        names.join(", ")
+        names(made)
     ))
+}
+
+fn names(of: &[Column]) -> String {
+    let names: Vec<&str> = of.iter().map(|column| &*column.name).collect();
+    names.join(", ")
 }
 
 /// A value of a column's type, or an exception that names the column.
 pub fn typed(column: &Column, from: &Bound<'_, PyAny>) -> PyResult<Owned> {
     value(column, from).map_err(|error| {
         let (name, kind) = (&column.name, column.type_name());
-        let told = PyTypeError::new_err(format!("column {name} is of type {kind}: {error}"));
+        let missing = match from.is_none() {
+            true => "; where values may be missing the type says so, as int | None",
+            false => "",
+        };
+        let told =
+            PyTypeError::new_err(format!("column {name} is of type {kind}: {error}{missing}"));
         told.set_cause(from.py(), Some(error));
         told
     })

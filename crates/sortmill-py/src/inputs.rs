@@ -8,8 +8,8 @@ use sortmill::io::sync::Arc;
 use sortmill::pipeline::{self, Column, Csv};
 
 use crate::errors::{misused, raised};
-use crate::host;
 use crate::table::{Table, columns};
+use crate::{apart, host};
 
 /// The lines of text files.
 #[pyfunction]
@@ -48,15 +48,17 @@ pub fn csv_names(
     quote: Option<&str>,
 ) -> PyResult<Vec<String>> {
     let csv = csv(py, (true, delimiter, quote))?;
-    let names = host().and_then(|host| pipeline::csv_names(&host, &patterns, csv));
-    names.map_err(|error| raised(py, &error))
+    apart(py, || {
+        host().and_then(|host| pipeline::csv_names(&host, &patterns, csv))
+    })
 }
 
 /// The columns that the first JSON objects have, and their types.
 #[pyfunction]
 pub fn jsonl_columns(py: Python<'_>, patterns: Vec<PathBuf>) -> PyResult<Vec<(String, String)>> {
-    let found = host().and_then(|host| pipeline::jsonl_columns(&host, &patterns));
-    let found = found.map_err(|error| raised(py, &error))?;
+    let found = apart(py, || {
+        host().and_then(|host| pipeline::jsonl_columns(&host, &patterns))
+    })?;
     let told = |column: &pipeline::Column| (column.name.clone(), column.type_name());
     Ok(found.iter().map(told).collect())
 }

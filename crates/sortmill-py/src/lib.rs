@@ -27,6 +27,7 @@ mod time;
 mod wire;
 mod work;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -64,11 +65,26 @@ fn sort(
     Ok((report.to_json(), report.summary()))
 }
 
+/// The long names of its options, and what each takes: `nothing`, a `value`, or `either`.
+#[pyfunction]
+fn sort_options() -> HashMap<String, &'static str> {
+    sortmill_cli::sort_options().collect()
+}
+
 /// The files that patterns mean.
 #[pyfunction]
 fn expand(py: Python<'_>, patterns: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
-    let host = host().map_err(|error| raised(py, &error))?;
-    pipeline::expand(&host, &patterns).map_err(|error| raised(py, &error))
+    apart(py, || {
+        host().and_then(|host| pipeline::expand(&host, &patterns))
+    })
+}
+
+/// Does what may take long without holding up other threads of the interpreter.
+fn apart<T: Send>(
+    py: Python<'_>,
+    what: impl FnOnce() -> sortmill::error::Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(what).map_err(|error| raised(py, &error))
 }
 
 /// The bytes that a size in words is, of all this machine's memory where it is a share.
@@ -98,6 +114,7 @@ fn _sortmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow::Batch>()?;
     module.add_class::<rows::RowReader>()?;
     module.add_class::<streams::Rows>()?;
+    module.add_function(wrap_pyfunction!(sort_options, module)?)?;
     module.add_function(wrap_pyfunction!(rows::from_iter, module)?)?;
     module.add_function(wrap_pyfunction!(streams::from_arrow, module)?)?;
     module.add_function(wrap_pyfunction!(serve::serve, module)?)?;

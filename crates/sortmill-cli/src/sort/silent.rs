@@ -14,6 +14,23 @@ use super::side;
 use super::words::{self, Way};
 use super::{Called, Sort, files_from, refusals};
 
+/// The long names of its options, and what each takes: `nothing`, a `value`, or `either`.
+pub fn sort_options() -> impl Iterator<Item = (String, &'static str)> {
+    let table = Called::SortmillSort.table();
+    let mut all = Vec::new();
+    for arg in table.get_arguments() {
+        let takes = match (arg.get_action().takes_values(), arg.is_require_equals_set()) {
+            (false, _) => "nothing",
+            (true, false) => "value",
+            (true, true) => "either",
+        };
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        let names = arg.get_long().into_iter().chain(aliases);
+        all.extend(names.map(|name| (name.to_owned(), takes)));
+    }
+    all.into_iter()
+}
+
 /// Sorts as `sortmill sort` with these words behind it would, and answers its report. `stop` ends it early.
 ///
 /// # Errors
