@@ -242,7 +242,7 @@ impl Table {
     }
 
     /// The slot of a record of chunk `chunk` whose word 0 is `word`. `key` is scratch space.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn slot(
         &self,
@@ -252,22 +252,36 @@ impl Table {
         chunk: u64,
         key: &mut Vec<u8>,
     ) -> usize {
+        // Where keys are even, a call for each record would take longer than this.
+        if let &Kind::Range {
+            uniform: Some(count),
+            ref words,
+            ..
+        } = &self.kind
+        {
+            let product = u128::from(word) * u128::from(count);
+            let (slot, behind) = ((product >> 64) as usize, product as u64);
+            // Boundaries are rounded down: one may be as near as that.
+            let is_near = behind > u64::MAX - count;
+            let is_beyond = is_near && words.get(slot).is_some_and(|&bound| bound <= word);
+            return slot + usize::from(is_beyond);
+        }
+        self.slot_between(order, record, word, chunk, key)
+    }
+
+    #[inline]
+    fn slot_between(
+        &self,
+        order: &Order,
+        record: &[u8],
+        word: u64,
+        chunk: u64,
+        key: &mut Vec<u8>,
+    ) -> usize {
         match &self.kind {
-            &Kind::Range {
-                uniform: Some(count),
-                ref words,
-                ..
-            } => {
-                let product = u128::from(word) * u128::from(count);
-                let (slot, behind) = ((product >> 64) as usize, product as u64);
-                // Boundaries are rounded down: one may be as near as that.
-                let is_near = behind > u64::MAX - count;
-                let is_beyond = is_near && words.get(slot).is_some_and(|&bound| bound <= word);
-                slot + usize::from(is_beyond)
-            }
             Kind::Range {
                 boundaries,
-                uniform: None,
+                uniform: _,
                 alike,
                 words,
                 below,
