@@ -4,8 +4,8 @@
 //! It reads inputs, one of each device, reads and writes the temporary file, whose blocks nobody needs any more (or reads the
 //! output, where they lay in its space), and where there is none on the output's device, writes a file under the output's
 //! temporary name that has no name but for a moment. What the job wrote to new space goes to new space here too, and what it wrote over
-//! temporary data goes over what is there, which may be twice as fast: such a file is filled first. Only files that go past the page cache are measured: memory tells nothing of a device. A
-//! probe that fails, that somebody interrupts, or that could measure only a part of what is blamed, leaves its verdict without a
+//! temporary data goes over what is there, which may be twice as fast: such a file is filled first. Only files that go past the page
+//! cache are measured: memory tells nothing of a device. A probe that fails, that somebody interrupts, or that could measure only a part of what is blamed, leaves its verdict without a
 //! share; the job is done already.
 
 use std::path::Path;
@@ -67,8 +67,9 @@ fn ways(done: &Done<'_>, verdict: &Verdict) -> Vec<Way> {
     if verdict.rates == Rates::default() {
         return Vec::new();
     }
-    // Most of an output that temporary data lay in is written over these.
-    let is_new = !done.shared.temps.lies_in_output();
+    // Of an output that temporary data lay in most is written over these, if they were that many.
+    let temps = done.shared.temps;
+    let is_new = !temps.lies_in_output() || 2 * temps.given_bytes() < done.output_bytes;
     let wanted = match (verdict.phase.as_str(), &verdict.bound_by) {
         ("distribute", BoundBy::Read { .. }) => inputs(done),
         ("distribute", BoundBy::Write { .. }) => temp_writes(done, write_rate),
