@@ -99,7 +99,7 @@ def test_what_sort_refuses(numbers: Path) -> None:
     assert not out.exists()
 
 
-def test_options_that_say_no_and_options_that_are_none(numbers: Path, tmp_path: Path) -> None:
+def test_options_that_say_no_and_options_that_are_none(numbers: Path) -> None:
     """`False` and `None` were passed over whatever they were of, `True` took the next option for its value, and a number that of a
     switch was the name of an input."""
     out = numbers / "out"

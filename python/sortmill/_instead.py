@@ -51,6 +51,13 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "str": "sm.matches, sm.extract, sm.fields and sm.words look into text; other functions of yours go through map",
     },
     "Groups": {name: _AGGREGATES for name in ("count", "sum", "min", "max", "mean", "median", "size", "nunique", "first", "aggregate")},
+    "sort": {
+        "ascending": "reverse=True sorts downwards",
+        "descending": "reverse=True sorts downwards",
+        "delimiter": "field_separator='\\t' of lines; of CSV format='csv' and by=",
+        "sep": "field_separator='\\t' of lines; of CSV format='csv' and by=",
+        "columns": "by='city,-price:num' with format='csv', 'tsv' or 'jsonl'",
+    },
     "Pipeline": {
         "read_parquet": "from_arrow(pyarrow.parquet.ParquetFile(path).iter_batches() as a reader, or pyarrow.dataset.dataset(path).scanner().to_reader())",
         "read_json": "read_jsonl(paths)",
@@ -65,9 +72,14 @@ _INSTEAD: dict[str, dict[str, str]] = {
 }
 
 
+def instead_of(kind: str, name: str) -> str | None:
+    """What to write instead of `name`, which something of this kind has not."""
+    return _INSTEAD.get(kind, {}).get(name)
+
+
 def hinted(of: object, name: str) -> AttributeError:
     """The error of an attribute that is not there, with what to write instead."""
     kind = type(of).__name__
-    instead = _INSTEAD.get(kind, {}).get(name)
+    instead = instead_of(kind, name)
     told = f"{kind!r} object has no attribute {name!r}"
     return AttributeError(f"{told}: {instead}" if instead else told, name=name, obj=of)

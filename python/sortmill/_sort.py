@@ -11,6 +11,7 @@ from typing import Any
 from . import _sortmill
 from ._asked import Path, bytes_of, paths_of
 from ._errors import UsageError, of_sort
+from ._instead import instead_of
 from ._report import Report
 
 NODE_WORDS = [sys.executable, "-m", "sortmill"]
@@ -41,8 +42,9 @@ def sort(
         said += ["--memory", memory if isinstance(memory, str) else str(bytes_of("memory", memory))]
     for folder in paths_of(temp):
         said += ["--temp", folder]
+    known = _sortmill.sort_options() if options else {}
     for name, value in options.items():
-        said += _option(name, value)
+        said += _option(name, value, known)
     named = paths_of(inputs)
     if not named and not options.get("files0_from"):
         raise UsageError("there is nothing to sort: name the inputs, \"-\" for standard input")
@@ -58,12 +60,12 @@ def _keys(key: Any) -> Sequence[str]:
     raise UsageError(f"a key is as on the command line, '2,2n' or '-k2,2n', or of fixed records '0:10', or there are several; not {key!r}")
 
 
-def _option(name: str, value: Any) -> list[str]:
+def _option(name: str, value: Any, known: dict[str, str]) -> list[str]:
     """An option and its value as one word each, so that nothing is taken for what it is not."""
-    option, known = name.replace("_", "-"), _sortmill.sort_options()
+    option = name.replace("_", "-")
     takes = known.get(option)
     if takes is None:
-        instead = _INSTEAD.get(name)
+        instead = instead_of("sort", name)
         raise UsageError(f"there is no option {name}=" + (f": {instead}" if instead else ""))
     if option == "progress" and isinstance(value, bool):
         value = "auto" if value else "none"
@@ -81,14 +83,3 @@ def _option(name: str, value: Any) -> list[str]:
     if isinstance(each, (list, tuple)) and all(isinstance(one, (str, int, os.PathLike)) for one in each):
         return [f"--{option}={os.fsdecode(one) if isinstance(one, os.PathLike) else one}" for one in each]
     raise UsageError(f"{name}= takes a text, a whole number, True, or several of them, not {value!r}")
-
-
-_INSTEAD = {
-    "ascending": "reverse=True sorts downwards",
-    "descending": "reverse=True sorts downwards",
-    "delimiter": "field_separator='\t' of lines; of CSV format='csv' and by=",
-    "sep": "field_separator='\t' of lines; of CSV format='csv' and by=",
-    "columns": "by='city,-price:num' with format='csv', 'tsv' or 'jsonl'",
-    "on_disk": "temp= are folders for temporary files",
-}
-"""What others call it."""

@@ -105,12 +105,9 @@ fn mode_for(mode: u32, (has_user, has_group): (bool, bool)) -> u32 {
 }
 
 /// Whether what was asked for is not there to be asked for.
-fn is_unknown(error: &io::Error) -> bool {
+fn is_unknown(error: rustix::io::Errno) -> bool {
     use rustix::io::Errno;
-    let unknown = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
-    unknown
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    matches!(error, Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)
 }
 
 fn file(fd: std::os::fd::OwnedFd, path: &Path, access: Access) -> File {
@@ -435,7 +432,7 @@ impl Os for Host {
             match rustix::fs::fallocate(fd(file), rustix::fs::FallocateFlags::empty(), 0, bytes) {
                 // Where that is memory it takes its time, and whatever wakes the thread, as Ctrl-Z and `fg` do, ends the call.
                 Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(()),
+                Err(error) if is_unknown(error) => return Ok(()),
                 other => return Ok(other?),
             }
         }
@@ -497,20 +494,17 @@ impl Os for Host {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        match fs::File::open(path) {
-            // One that may be written to and not be read, as a drop box: all that is to be written is made to last.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+        match fs::File::open(path).and_then(|folder| folder.sync_all()) {
+            // One that may be written to and not be read, as a drop box, or on a file system that syncs no folders, as some of those that
+            // a virtual machine's host shares: all that is to be written is made to last.
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    || rustix::io::Errno::from_io_error(&error).is_some_and(is_unknown) =>
+            {
                 rustix::fs::sync();
                 Ok(())
             }
-            folder => match folder?.sync_all() {
-                // Some file systems sync no folders, as some of those that a virtual machine's host shares.
-                Err(error) if is_unknown(&error) => {
-                    rustix::fs::sync();
-                    Ok(())
-                }
-                synced => synced,
-            },
+            synced => synced,
         }
     }
 

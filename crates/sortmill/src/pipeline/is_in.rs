@@ -1,6 +1,7 @@
 //! Whether a value is one of several: a look into a set, however many there are.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 
 use super::column::{Type, Value};
 use super::key::float_bits;
@@ -25,56 +26,35 @@ impl Set {
     /// # Errors
     /// [`crate::error::ErrorKind::Usage`] for a value that no value of that type can be compared with.
     pub fn new(kind: Type, values: &[Value<'_>]) -> Result<Self> {
-        let refused = |value: &Value<'_>| {
-            let (kind, value) = (kind.name(), super::reckon::shown(*value));
-            wrong(format!(
-                "is_in takes values of one type, and {value} is not of type {kind}"
-            ))
-        };
-        let all = values.iter();
         Ok(match kind {
-            Type::Binary | Type::String => Self::Texts(
-                all.map(|value| match value {
-                    Value::Bytes(bytes) => Ok(bytes.to_vec()),
-                    other => Err(refused(other)),
-                })
-                .collect::<Result<_>>()?,
-            ),
-            Type::I64 | Type::U64 => Self::Whole(
-                all.filter_map(|value| match *value {
-                    Value::I64(number) => Some(Ok(number.into())),
-                    Value::U64(number) => Some(Ok(number.into())),
-                    // No whole number is any other.
-                    Value::F64(number) if number.fract() != 0.0 || number.abs() >= 1e38 => None,
-                    Value::F64(number) => Some(Ok(number as i128)),
-                    ref other => Some(Err(refused(other))),
-                })
-                .collect::<Result<_>>()?,
-            ),
-            Type::F64 => Self::Floats(
-                all.filter_map(|value| match *value {
-                    Value::F64(number) if number.is_nan() => None,
-                    Value::F64(number) => Some(Ok(float_bits(number))),
-                    Value::I64(number) => Some(Ok(float_bits(number as f64))),
-                    Value::U64(number) => Some(Ok(float_bits(number as f64))),
-                    ref other => Some(Err(refused(other))),
-                })
-                .collect::<Result<_>>()?,
-            ),
-            Type::Timestamp => Self::Times(
-                all.map(|value| match *value {
-                    Value::Timestamp(micros) => Ok(micros),
-                    ref other => Err(refused(other)),
-                })
-                .collect::<Result<_>>()?,
-            ),
-            Type::Bool => Self::Bools(
-                all.map(|value| match *value {
-                    Value::Bool(value) => Ok(value),
-                    ref other => Err(refused(other)),
-                })
-                .collect::<Result<_>>()?,
-            ),
+            Type::Binary | Type::String => Self::Texts(all(kind, values, |value| match value {
+                Value::Bytes(bytes) => Some(Some(bytes.to_vec())),
+                _ => None,
+            })?),
+            Type::I64 | Type::U64 => Self::Whole(all(kind, values, |value| match value {
+                Value::I64(number) => Some(Some(number.into())),
+                Value::U64(number) => Some(Some(number.into())),
+                // No whole number is any other.
+                Value::F64(number) => {
+                    let is_whole = number.fract() == 0.0 && number.abs() < 1e38;
+                    Some(is_whole.then_some(number as i128))
+                }
+                _ => None,
+            })?),
+            Type::F64 => Self::Floats(all(kind, values, |value| match value {
+                Value::F64(number) => Some((!number.is_nan()).then(|| float_bits(number))),
+                Value::I64(number) => Some(Some(float_bits(number as f64))),
+                Value::U64(number) => Some(Some(float_bits(number as f64))),
+                _ => None,
+            })?),
+            Type::Timestamp => Self::Times(all(kind, values, |value| match value {
+                Value::Timestamp(micros) => Some(Some(micros)),
+                _ => None,
+            })?),
+            Type::Bool => Self::Bools(all(kind, values, |value| match value {
+                Value::Bool(value) => Some(Some(value)),
+                _ => None,
+            })?),
         })
     }
 
@@ -92,4 +72,22 @@ impl Set {
             _ => false,
         }
     }
+}
+
+/// What `of` makes of all values: some, none of a value that no other equals, and nothing of one that is of another type than `kind`.
+fn all<T: Eq + Hash>(
+    kind: Type,
+    values: &[Value<'_>],
+    of: impl Fn(Value<'_>) -> Option<Option<T>>,
+) -> Result<HashSet<T>> {
+    let one = |&value: &Value<'_>| {
+        let refused = || {
+            let (kind, value) = (kind.name(), super::reckon::shown(value));
+            wrong(format!(
+                "is_in takes values of one type, and {value} is not of type {kind}"
+            ))
+        };
+        of(value).ok_or_else(refused).transpose()
+    };
+    values.iter().filter_map(one).collect()
 }
