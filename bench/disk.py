@@ -75,6 +75,11 @@ class Fio:
     def rates_around(self):
         return Around(self.rates())
 
+    def remove(self):
+        """Its files, which no later case counts with."""
+        for name in FILE_NAMES:
+            (Path(self.folder) / name).unlink(missing_ok=True)
+
     def run(self, *flags):
         shared = ["fio", "--output-format=json", "--direct=1", "--ioengine=io_uring", "--bs=4m", "--iodepth=8",
                   f"--directory={self.folder}", f"--size={self.file_bytes}"]

@@ -139,10 +139,12 @@ def last_start(rows):
 
 
 def is_fit_to_show(rows):
-    """Whole data, a commit that can be looked up, and enough rounds at each memory."""
+    """Whole data, cold and in a control group, a commit that can be looked up, and enough rounds at each memory."""
     case = BY_NAME[rows[0]["case"]]
     names = contestants_of(rows)
-    return (all(row["records"] == case.record_count for row in rows if row["round"] > 0)
+    timed = [row for row in rows if row["round"] > 0]
+    return (all(row["records"] == case.record_count and str(row["caches_dropped"]) == "True"
+                and row["cgroup_limit_bytes"] for row in timed)
             and not any("dirty" in str(row["commit"]) for row in rows)
             and "sortmill" in names
             and all(len(counted(rows, memory, names)) >= ROUNDS_MIN for memory in case.memories))

@@ -110,6 +110,8 @@ class Rounds:
                 f"at once {rates.mixed_read / 1e6:.0f} + {rates.mixed_write / 1e6:.0f}")
             self.keep({"round": 0, "attempt": 1, "contestant": tool.name, "disk_tool": tool.name}
                       | columns_of(rates, "before"))
+            if tool is not self.disk:
+                tool.remove()
 
     def rows(self):
         return results.read(self.path) if self.path.exists() else []

@@ -109,6 +109,12 @@ class Rounds(unittest.TestCase):
         self.check(rows[:6], 3, False, [2])
         self.check(rows, 3, True, [2])
 
+    def test_warm_runs_and_those_in_no_control_group_are_not_shown(self):
+        _, rows = results.newest(is_fit=results.is_fit_to_show)["in-memory"]
+        self.assertTrue(results.is_fit_to_show(rows))
+        for lacking in ({"caches_dropped": "False"}, {"cgroup_limit_bytes": None}):
+            self.assertFalse(results.is_fit_to_show([row | lacking for row in rows]), lacking)
+
     def test_a_run_of_which_nobody_knows_when_it_began_is_not_the_newest(self):
         with tempfile.TemporaryDirectory() as folder:
             for day, started in (("2026-01-01", None), ("2026-01-02", "2026-01-02T00:00:00")):
