@@ -288,3 +288,11 @@ def test_what_a_stack_does_not_hold_is_refused() -> None:
     for deeper in all_deeper:
         with pytest.raises(sm.UsageError, match="at most 500 others in each other"):
             deeper()
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 2**53, 2**63 - 1, -(2**53) - 1, 7])
+@pytest.mark.parametrize("other", [float(2**53), float(2**63), -float(2**53), 7.0, 7.5, float("nan")])
+def test_is_in_compares_whole_numbers_with_floats_as_equality_does(number: int, other: float) -> None:
+    table = sm.Pipeline().from_iter([{"i": number}], {"i": int})
+    told = table.with_columns(same=sm.col("i") == other, one=sm.col("i").is_in([other, 1.5])).collect()
+    assert told[0]["one"] == told[0]["same"]

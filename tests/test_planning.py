@@ -155,3 +155,28 @@ def test_a_function_that_hangs_is_not_waited_for_at_each_place(tmp_path: Path) -
     with pytest.raises(sm.FunctionError, match="its timeout of 2 s"):
         table.sort("line").collect(memory="128 MiB", threads=1, processes=1)
     assert (tmp_path / "calls").stat().st_size <= 10
+
+
+@pytest.mark.parametrize("verb", ["sort", "shuffle"])
+def test_columns_that_nobody_asks_for_do_not_go_through_a_sort(tmp_path: Path, verb: str) -> None:
+    rows = [{"a": number % 7, "b": f"b{number % 5}", "c": None if number % 3 else number, "d": "d" * 100} for number in range(5_000)]
+    columns: dict[str, sm.ColumnType] = {"a": int, "b": str, "c": int | None, "d": str}
+    job = sm.Pipeline()
+    table = job.from_iter(rows, columns)
+    brought = table.sort(["b"], descending=True) if verb == "sort" else table.shuffle(seed=3)
+    picked = brought.select("c", "a")
+    whole = sm.Pipeline().from_iter(rows, columns)
+    whole = whole.sort(["b"], descending=True) if verb == "sort" else whole.shuffle(seed=3)
+    wanted = [{"c": row["c"], "a": row["a"]} for row in whole.collect()]
+    if verb == "sort":
+        # Equal ones stay in the order that they had.
+        by_b = {f"b{number}": [row for row in rows if row["b"] == f"b{number}"] for number in range(5)}
+        model = [{"c": row["c"], "a": row["a"]} for name in sorted(by_b, reverse=True) for row in by_b[name]]
+        assert wanted == model
+    picked.write_jsonl(tmp_path / "out.jsonl")
+    assert ("select a, b, c" if verb == "sort" else "select a, c") in job.explain()
+    made = picked.collect_arrow(memory="64 MiB")
+    assert pa.table(made).to_pylist() == wanted
+    (phase,) = json.loads(made.report.to_json())["phases"]
+    # None of the hundred bytes of d.
+    assert phase["report"]["fingerprints"]["distributed"]["bytes"] < 60 * len(rows)

@@ -277,6 +277,8 @@ const FRAME_BYTES_MAX: usize = 512 << 10;
 const FRAME_COUNT: usize = 4;
 /// Near this size a partition is sorted mostly within the processor's caches.
 const PARTITION_BYTES_MAX: u64 = 32 << 20;
+/// What one worker's map function makes out of a batch, at most: the longest records are half as long.
+const MAPPED_BYTES_MAX: usize = 1 << 30;
 /// Partitions that are asked for; some are divided later.
 const PARTITION_COUNT_MAX: u64 = 1 << 16;
 /// Streams are planned as if they were this many times the memory; longer ones are divided and merged.
@@ -569,7 +571,9 @@ impl Reading {
         if job.map.is_some() {
             // Two of the longest records that a chunk may hold, as pairs.
             let two = 2 * (headroom_bytes + chunk_bytes + KV_HEADER_BYTES);
-            mapped_bytes_max = share.min(8 * chunk_bytes).max(two);
+            // More than eight chunks only for the sake of long records, which may have half of it.
+            let most = (share / 4).min(MAPPED_BYTES_MAX).max(8 * chunk_bytes);
+            mapped_bytes_max = share.min(most).max(two);
             let bytes = workers * mapped_bytes_max as u64;
             budget.hold_during(distributing_only, "mapped batches", bytes)?;
         }

@@ -12,8 +12,8 @@ use crate::error::Result;
 #[derive(Clone, Debug)]
 pub(super) enum Set {
     Texts(HashSet<Vec<u8>>),
-    /// Whole numbers with and without a sign.
-    Whole(HashSet<i128>),
+    /// Whole numbers with and without a sign, and floats, which are compared with them as floats.
+    Whole(HashSet<i128>, HashSet<u64>),
     /// What [`float_bits`] makes of floats, none of which is no number.
     Floats(HashSet<u64>),
     Times(HashSet<i64>),
@@ -31,16 +31,19 @@ impl Set {
                 Value::Bytes(bytes) => Some(Some(bytes.to_vec())),
                 _ => None,
             })?),
-            Type::I64 | Type::U64 => Self::Whole(all(kind, values, |value| match value {
-                Value::I64(number) => Some(Some(number.into())),
-                Value::U64(number) => Some(Some(number.into())),
-                // No whole number is any other.
-                Value::F64(number) => {
-                    let is_whole = number.fract() == 0.0 && number.abs() < 1e38;
-                    Some(is_whole.then_some(number as i128))
-                }
-                _ => None,
-            })?),
+            Type::I64 | Type::U64 => {
+                let whole = |value: Value<'_>| match value {
+                    Value::I64(number) => Some(Some(number.into())),
+                    Value::U64(number) => Some(Some(number.into())),
+                    Value::F64(_) => Some(None),
+                    _ => None,
+                };
+                let floats = |value: Value<'_>| match value {
+                    Value::F64(number) => Some((!number.is_nan()).then(|| float_bits(number))),
+                    _ => Some(None),
+                };
+                Self::Whole(all(kind, values, whole)?, all(kind, values, floats)?)
+            }
             Type::F64 => Self::Floats(all(kind, values, |value| match value {
                 Value::F64(number) => Some((!number.is_nan()).then(|| float_bits(number))),
                 Value::I64(number) => Some(Some(float_bits(number as f64))),
@@ -62,16 +65,22 @@ impl Set {
     pub fn has(&self, value: Value<'_>) -> bool {
         match (self, value) {
             (Self::Texts(all), Value::Bytes(bytes)) => all.contains(bytes),
-            (Self::Whole(all), Value::I64(number)) => all.contains(&number.into()),
-            (Self::Whole(all), Value::U64(number)) => all.contains(&number.into()),
-            (Self::Floats(all), Value::F64(number)) => {
-                !number.is_nan() && all.contains(&float_bits(number))
+            (Self::Whole(all, floats), Value::I64(number)) => {
+                all.contains(&number.into()) || has_float(floats, number as f64)
             }
+            (Self::Whole(all, floats), Value::U64(number)) => {
+                all.contains(&number.into()) || has_float(floats, number as f64)
+            }
+            (Self::Floats(all), Value::F64(number)) => has_float(all, number),
             (Self::Times(all), Value::Timestamp(micros)) => all.contains(&micros),
             (Self::Bools(all), Value::Bool(value)) => all.contains(&value),
             _ => false,
         }
     }
+}
+
+fn has_float(all: &HashSet<u64>, number: f64) -> bool {
+    !all.is_empty() && !number.is_nan() && all.contains(&float_bits(number))
 }
 
 /// What `of` makes of all values: some, none of a value that no other equals, and nothing of one that is of another type than `kind`.

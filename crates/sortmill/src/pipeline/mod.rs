@@ -283,7 +283,41 @@ impl Table {
         let at = self.find_all(columns)?;
         let made = at.iter().map(|&at| self.columns[at].clone()).collect();
         let name = format!("select {}", columns.join(", "));
-        self.then(name, NodeKind::Step(Step::Select(at)), made)
+        // What is not asked for need not be sorted.
+        let (table, at) = match self.narrowed(&at)? {
+            Some((table, at)) => (table, at),
+            None => (self.clone(), at),
+        };
+        table.then(name, NodeKind::Step(Step::Select(at)), made)
+    }
+
+    /// The same with fewer columns in front of the sort or shuffle that it ends with, so that those numbered `wanted` come out of it, and
+    /// their numbers then; none where all are needed.
+    fn narrowed(&self, wanted: &[usize]) -> Result<Option<(Self, Vec<usize>)>> {
+        let Some((last, before)) = self.nodes.split_last() else {
+            return Ok(None);
+        };
+        let NodeKind::Shuffle(shuffle) = &last.kind else {
+            return Ok(None);
+        };
+        let Some((kept, narrow)) = shuffle.for_columns(wanted) else {
+            return Ok(None);
+        };
+        let columns = narrow.columns.clone();
+        let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        let select = format!("select {}", names.join(", "));
+        let numbers = wanted
+            .iter()
+            .map(|at| kept.binary_search(at).expect("it is kept"));
+        let numbers = numbers.collect();
+        let before = Self {
+            nodes: before.to_vec(),
+            columns: shuffle.columns.clone(),
+            ..self.clone()
+        };
+        let select = before.then(select, NodeKind::Step(Step::Select(kept)), columns.clone())?;
+        let shuffled = select.bring(last.name.clone(), narrow, columns)?;
+        Ok(Some((shuffled, numbers)))
     }
 
     /// The records in the order of some columns, those that are equal there in the order they had, and those without a

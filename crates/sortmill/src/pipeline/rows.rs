@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use sortmill_io::os::Kind;
 use sortmill_io::sync::Arc;
 use sortmill_io::{Access, File, Os};
 
@@ -146,9 +147,18 @@ pub(super) fn read<T>(
     row(columns.len(), value, see)
 }
 
+/// Key and value of a pair.
+pub(super) fn halves(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = u32::from_le_bytes(pair.get(..4)?.try_into().expect("four bytes"));
+    pair.get(KV_HEADER_BYTES..)?
+        .split_at_checked(length as usize)
+}
+
 /// The records of a file that [`super::Form::Rows`] is the form of, one after the other.
 pub struct RowFile {
     file: File,
+    /// How long it is, if it is a file and no pipe.
+    file_bytes: Option<u64>,
     columns: Vec<Column>,
     bytes: Vec<u8>,
     /// Where in these the next record begins, and at which byte of the file they do.
@@ -163,9 +173,12 @@ impl RowFile {
     /// The system's; [`ErrorKind::Usage`] for other columns than it was written with, [`ErrorKind::Input`] for a file that was not
     /// written so, or by another version.
     pub fn open(os: &dyn Os, path: &Path, columns: &[Column]) -> Result<Self> {
-        let file = os.open(path, Access::Cached);
+        let failed = |error: std::io::Error| Error::io(DOING, path, &error);
+        let file = os.open(path, Access::Cached).map_err(failed)?;
+        let meta = os.meta(&file).map_err(failed)?;
         let mut made = Self {
-            file: file.map_err(|error| Error::io(DOING, path, &error))?,
+            file,
+            file_bytes: (meta.kind == Kind::Regular).then_some(meta.bytes),
             columns: columns.to_vec(),
             bytes: Vec::new(),
             at: 0,
@@ -176,14 +189,20 @@ impl RowFile {
             let cause = "it holds no rows as this version writes them (write_rows)";
             wrong(ErrorKind::Input, cause)
         };
-        let length = made.load(os).map_err(|error| match error.kind {
+        let not_whole = |error: Error| match error.kind {
             ErrorKind::Input => other(),
             _ => error,
-        })?;
-        let length = length.ok_or_else(other)?;
+        };
+        // Before any length in it is believed: another file's may say anything.
+        let begins = made.have(os, KV_HEADER_BYTES + MAGIC.len());
+        begins.map_err(not_whole)?.ok_or_else(other)?;
+        let (header, rest) = made.bytes.split_at(KV_HEADER_BYTES);
+        if header[..4] != (MAGIC.len() as u32).to_le_bytes() || !rest.starts_with(MAGIC) {
+            return Err(other());
+        }
+        let length = made.load(os).map_err(not_whole)?.ok_or_else(other)?;
         let pair = &made.bytes[made.at..made.at + length];
         let told = pair[KV_HEADER_BYTES..].strip_prefix(MAGIC);
-        let told = told.filter(|_| pair[..4] == (MAGIC.len() as u32).to_le_bytes());
         let told: Vec<(String, String)> = told
             .and_then(|told| serde_json::from_slice(told).ok())
             .ok_or_else(other)?;
@@ -225,6 +244,12 @@ impl RowFile {
             return Ok(None);
         };
         let bytes = usize::try_from(length).map_err(|_| self.damaged())?;
+        // A damaged length may tell of more than there is.
+        let left =
+            (self.file_bytes).map(|bytes| bytes.saturating_sub(self.offset + self.at as u64));
+        if left.is_some_and(|left| length > left) {
+            return Err(self.damaged());
+        }
         self.have(os, bytes)?.ok_or_else(|| self.damaged())?;
         Ok(Some(bytes))
     }

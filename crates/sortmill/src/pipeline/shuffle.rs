@@ -32,11 +32,13 @@ use super::draw::{Draw, Place};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
 use super::mix::group_hash;
+use super::rows::halves;
 use super::tallies::Tallies;
 use super::verbs::Sink;
 use super::words::{Narrow, Open, Words};
 use crate::error::Result;
-use crate::order::KV_HEADER_BYTES;
+
+mod columns;
 
 /// How records are brought together.
 pub(super) struct Shuffle {
@@ -790,11 +792,4 @@ fn record(
         Told::Rest => shuffle.columns[at].take(&mut from).ok_or_else(corrupt),
     };
     row(shuffle.told.len(), get, sink)
-}
-
-/// Key and value of a pair.
-pub(super) fn halves(pair: &[u8]) -> Option<(&[u8], &[u8])> {
-    let length = u32::from_le_bytes(pair.get(..4)?.try_into().expect("four bytes"));
-    pair.get(KV_HEADER_BYTES..)?
-        .split_at_checked(length as usize)
 }
