@@ -131,7 +131,8 @@ impl Disk {
                 ));
                 continue;
             }
-            if let Some(why) = too_little(report.window_ns, report.round_count, report.file_bytes) {
+            if let Some(why) = too_little(report.shortest_ns, report.round_count, report.file_bytes)
+            {
                 say(&format!(
                     "{}: the figures are not kept, because {why}\n",
                     folder.path
@@ -154,7 +155,8 @@ fn too_little(window_ns: u64, round_count: usize, file_bytes: u64) -> Option<Str
     if window_ns < WINDOW_NS_MIN {
         let (least, took) = (text::seconds(WINDOW_NS_MIN), text::seconds(window_ns));
         return Some(format!(
-            "{took} shows what a cache gives, not a disk. Measure each for {least} or more (--seconds)."
+            "{took} shows what a cache gives, not a disk. Measure each for {least} or more (--seconds), with files that are not full \
+             before that (--bytes)."
         ));
     }
     if round_count < ROUNDS_MIN {

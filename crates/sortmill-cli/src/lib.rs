@@ -35,7 +35,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use sortmill::error::{Error, Result};
+use sortmill::error::Result;
 use sortmill::queue::with_threads;
 
 /// Sorts, groups and reduces data far larger than memory at the speed of the disks.
@@ -77,7 +77,10 @@ enum Bench {
 /// Does what the command line `words` says, the first of which is the program's name, and answers the exit code. What
 /// cannot be read ends the process with words and code, and so do `--help` and `--version`.
 pub fn run(words: Vec<OsString>) -> u8 {
-    let code = with_threads(|| done(words)).unwrap_or_else(|error| failed(&error));
+    let code = with_threads(|| done(words)).unwrap_or_else(|error| common::ended(&error));
+    // Whatever ended it, nothing of it is left; and one that was done when a signal came tells its caller of that, too, who may
+    // have others to end.
+    signals::end_by_what_came();
     // An exit code tells nothing of itself but whether it is another one.
     (0..=u8::MAX)
         .find(|&number| ExitCode::from(number) == code)
@@ -107,11 +110,4 @@ fn done(words: Vec<OsString>) -> Result<ExitCode> {
         Command::Man(man) => man.run(Arguments::command()),
         Command::Node(node) => node.run(),
     }
-}
-
-/// What a command that failed ends with: nothing of it is left, whatever ended it.
-fn failed(error: &Error) -> ExitCode {
-    let code = common::ended(error);
-    signals::end_by_what_came();
-    code
 }

@@ -12,9 +12,9 @@ use crate::facts::MemoryGroup;
 /// What the memory groups of this process limit. What a group's page cache holds counts as free: the kernel gives it
 /// back.
 pub(crate) struct Memory {
-    /// The tightest group: beyond its limit a process is killed.
+    /// The group that leaves least: beyond its limit a process is killed.
     pub hard: Option<MemoryGroup>,
-    /// The group with the least `memory.high`, which only version 2 has: beyond it a process is slowed down.
+    /// The group that leaves least below its `memory.high`, which only version 2 has: beyond it a process is slowed down.
     pub high: Option<MemoryGroup>,
     /// The least of all limits, of both kinds.
     pub bytes_limit: u64,
@@ -48,14 +48,17 @@ pub(crate) fn memory(root: &Path) -> Memory {
         let of_all = |name: &str| field(&stat, &format!("{total}{name} "));
         let cached = of_all("inactive_file") + of_all("active_file");
         let bytes_used = used.saturating_sub(cached);
-        for (limit, tightest) in [(hard, &mut memory.hard), (high, &mut memory.high)] {
+        for (limit, fullest) in [(hard, &mut memory.hard), (high, &mut memory.high)] {
             let Some(bytes_limit) = limit else { continue };
             memory.bytes_limit = memory.bytes_limit.min(bytes_limit);
             let left = bytes_limit.saturating_sub(bytes_used);
             memory.bytes_left = memory.bytes_left.min(left);
-            let is_tightest = |found: &MemoryGroup| bytes_limit < found.bytes_limit;
-            if tightest.as_ref().is_none_or(is_tightest) {
-                *tightest = Some(MemoryGroup {
+            // Of equals the one within.
+            if fullest
+                .as_ref()
+                .is_none_or(|found| left < found.bytes_left())
+            {
+                *fullest = Some(MemoryGroup {
                     folder: folder.clone(),
                     version,
                     bytes_limit,

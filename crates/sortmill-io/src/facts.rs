@@ -110,6 +110,8 @@ pub struct MemoryFacts {
     pub bytes_left_to_map: Fact<u64>,
     /// Address space of this process (`RLIMIT_AS`).
     pub address_bytes: Limit,
+    /// Memory of its own that it may map (`RLIMIT_DATA`).
+    pub data_bytes: Limit,
     /// The balloon through which a host takes memory back, if there is one.
     pub balloon: Fact<Option<Balloon>>,
     /// What touching new memory costs.
@@ -127,6 +129,14 @@ pub struct MemoryGroup {
     pub bytes_limit: u64,
     /// What is used, page cache not counted: the kernel gives that back.
     pub bytes_used: u64,
+}
+
+impl MemoryGroup {
+    /// What it leaves below its limit.
+    #[must_use]
+    pub fn bytes_left(&self) -> u64 {
+        self.bytes_limit.saturating_sub(self.bytes_used)
+    }
 }
 
 /// A device or file that memory is swapped to.

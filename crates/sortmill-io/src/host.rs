@@ -428,14 +428,19 @@ impl Os for Host {
         if bytes == 0 {
             return Ok(());
         }
-        loop {
-            match rustix::fs::fallocate(fd(file), rustix::fs::FallocateFlags::empty(), 0, bytes) {
-                // Where that is memory it takes its time, and whatever wakes the thread, as Ctrl-Z and `fg` do, ends the call.
-                Err(Errno::INTR) => {}
+        let empty = rustix::fs::FallocateFlags::empty();
+        let (mut at, mut step) = (0, bytes);
+        while at < bytes {
+            match rustix::fs::fallocate(fd(file), empty, at, step.min(bytes - at)) {
+                Ok(()) => at += step,
+                // Where that is memory it takes its time, and whatever wakes the thread, as Ctrl-Z and `fg` do or the clock of one who
+                // takes samples, ends the call, and all that it did is undone: so less at once from now on.
+                Err(Errno::INTR) => step = (step / 2).max(1 << 20),
                 Err(error) if is_unknown(error) => return Ok(()),
-                other => return Ok(other?),
+                Err(error) => return Err(error.into()),
             }
         }
+        Ok(())
     }
 
     fn set_bytes(&self, file: &File, bytes: u64) -> io::Result<()> {
@@ -494,15 +499,18 @@ impl Os for Host {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        match fs::File::open(path).and_then(|folder| folder.sync_all()) {
-            // One that may be written to and not be read, as a drop box, or on a file system that syncs no folders, as some of those that
-            // a virtual machine's host shares: all that is to be written is made to last.
-            Err(error)
-                if error.kind() == io::ErrorKind::PermissionDenied
-                    || rustix::io::Errno::from_io_error(&error).is_some_and(is_unknown) =>
-            {
+        let folder = match fs::File::open(path) {
+            // One that may be written to and not be read, as a drop box: all that is to be written anywhere is made to last.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 rustix::fs::sync();
-                Ok(())
+                return Ok(());
+            }
+            folder => folder?,
+        };
+        match folder.sync_all() {
+            // A file system that syncs no folders, as some of those that a virtual machine's host shares: all that is to be written there.
+            Err(error) if rustix::io::Errno::from_io_error(&error).is_some_and(is_unknown) => {
+                Ok(rustix::fs::syncfs(&folder)?)
             }
             synced => synced,
         }

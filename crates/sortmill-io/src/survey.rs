@@ -132,6 +132,7 @@ impl Survey {
             bytes_left_to_map: kib("CommitLimit:")
                 .and_then(|limit| Ok(limit.saturating_sub(kib("Committed_AS:")?))),
             address_bytes: limit(Resource::As),
+            data_bytes: limit(Resource::Data),
             balloon: self.balloon(),
         }
     }

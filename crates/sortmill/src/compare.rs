@@ -204,8 +204,12 @@ fn settings(report: &Report) -> Vec<(&'static str, String)> {
         ("passes", plan.passes.to_string()),
         ("chunk", size(plan.chunk_bytes)),
         ("chunks", count(plan.chunk_count)),
+        ("chunks in flight", count(plan.chunk_depth)),
         ("block", size(plan.block_bytes)),
         ("blocks", count(plan.block_count)),
+        ("blocks in flight", count(plan.block_depth)),
+        ("temporary data", temporary(report)),
+        ("it is compressed", packing(report)),
         ("partitions planned", count(plan.partition_count)),
         ("partitions sorted", text::count(partitions.count)),
         ("partitions evicted", text::count(partitions.evicted)),
@@ -213,6 +217,29 @@ fn settings(report: &Report) -> Vec<(&'static str, String)> {
         ("partitions merged", text::count(partitions.merged)),
         ("output read again", yes(report.verified)),
     ]
+}
+
+/// Where temporary data lay.
+fn temporary(report: &Report) -> String {
+    let folders: Vec<&str> = report
+        .temp_folders
+        .iter()
+        .map(|folder| &*folder.path)
+        .collect();
+    match report.plan.shared_bytes {
+        Some(_) => "in the output's space".to_owned(),
+        None if folders.is_empty() => "none".to_owned(),
+        None => folders.join(", "),
+    }
+}
+
+/// By what temporary data were compressed.
+fn packing(report: &Report) -> String {
+    let packing = report.plan.temp_packing;
+    packing.map_or_else(
+        || "no".to_owned(),
+        |packing| format!("{:?}", packing.how).to_lowercase(),
+    )
 }
 
 fn lower(stage: Stage) -> String {

@@ -219,7 +219,15 @@ pub fn measure(
 ) -> Result<DiskReport> {
     check_settings(bench)?;
     let mut folders = look_at(bench, os)?;
-    let file_bytes = room(bench, os, &folders)?;
+    let (usual, most) = room(bench, os, &folders)?;
+    let file_bytes = match bench.file_bytes {
+        Some(bytes) => align_down(bytes),
+        None => {
+            let rate = tried(os, &bench.folders[0], usual, stop);
+            let rate = rate.map_err(|error| told_if_full(error, usual))?;
+            align_down(long_enough(usual, rate, bench.window_ns).min(most))
+        }
+    };
     let rows = measure_all(bench, os, stop, (&mut folders, file_bytes), told);
     let (rows, shortest_ns) = rows.map_err(|error| told_if_full(error, file_bytes))?;
     Ok(DiskReport {
@@ -516,8 +524,8 @@ fn look_at(bench: &DiskBench, os: &dyn Os) -> Result<Vec<Folder>> {
     bench.folders.iter().map(look).collect()
 }
 
-/// How long the files will be. Asks every file system for the room before anything is written.
-fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<u64> {
+/// How long the files will be, and how long they may be. Asks every file system for the room before anything is written.
+fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<(u64, u64)> {
     const DOING: &str = "looking for free space";
     let mut least = u64::MAX;
     let mut tightest = &bench.folders[0];
@@ -538,8 +546,9 @@ fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<u64> {
         .iter()
         .map(|setting| setting.in_flight_bytes());
     let needed = in_flight.max().unwrap_or(0);
-    // A quarter leaves room to others, but what is in flight must fit.
-    let usual = usual_bytes(bench.window_ns).min(least / 4).max(needed);
+    // A quarter leaves room to others, but what is in flight must fit, and some times, so that a file is not full at once.
+    let most = (least / 4).max(4 * needed);
+    let usual = usual_bytes(bench.window_ns).min(most);
     let bytes = align_down(bench.file_bytes.unwrap_or(usual));
     if bytes > least {
         let cause = format!(
@@ -563,7 +572,20 @@ fn room(bench: &DiskBench, os: &dyn Os, folders: &[Folder]) -> Result<u64> {
             cause,
         ));
     }
-    Ok(bytes)
+    Ok((bytes, most))
+}
+
+/// Bytes a second that a disk takes: a file is written whole and synced, and deleted.
+fn tried(os: &dyn Os, folder: &Path, usual: u64, stop: &Stop) -> Result<u64> {
+    const BYTES_MAX: u64 = 512 << 20;
+    let tried = LaidOut::new(os, folder, usual.min(BYTES_MAX), stop)?;
+    Ok(per_second(tried.bytes, tried.synced_ns))
+}
+
+/// Bytes of a file that is not full before a window has passed in which `rate` bytes a second are written.
+fn long_enough(usual: u64, rate: u64, window_ns: u64) -> u64 {
+    let needed = rate as f64 * (window_ns as f64 / 1e9) * 1.25;
+    usual.max(needed as u64)
 }
 
 /// How long files are if nobody says it, so that those written in `window_ns` and the time to get going are not full before, at two
@@ -580,7 +602,7 @@ fn usual_bytes(window_ns: u64) -> u64 {
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
-    use super::{Spread, usual_bytes};
+    use super::{Spread, long_enough, usual_bytes};
 
     /// `--seconds 60` ended after one, when files of 2 GiB were full, and said 60.
     #[test]
@@ -588,6 +610,15 @@ mod tests {
         let seconds = |seconds: u64| usual_bytes(seconds * 1_000_000_000);
         assert_eq!((seconds(0), seconds(1)), (2 << 30, 2 << 30));
         assert_eq!((seconds(4), seconds(60)), (10 << 30, 150 << 30));
+    }
+
+    /// A disk that takes 7 GB/s has filled 2 GiB in a third of a second.
+    #[test]
+    fn files_of_a_fast_disk_are_longer() {
+        const S: u64 = 1_000_000_000;
+        assert_eq!(long_enough(2 << 30, 500_000_000, S), 2 << 30);
+        assert_eq!(long_enough(2 << 30, 7 * S, S), 8_750_000_000);
+        assert_eq!(long_enough(2 << 30, u64::MAX, u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -38,8 +38,10 @@ pub struct TempFolder {
     pub path: PathBuf,
     /// How many of a job's folders lie on its disk, it among them: they share its speed, and what is in flight there.
     pub neighbor_count: usize,
-    /// Bytes that fit there; `None` where that is not looked at.
+    /// Bytes that fit there beside what the output takes for sure; `None` where that is not looked at.
     pub room_bytes: Option<u64>,
+    /// How many of these the output may come to need, of which it is not known how long it will be: other folders come first.
+    pub kept_bytes: u64,
     /// Bytes a second, each written and read once, if they were measured.
     pub bytes_per_s: Option<f64>,
     /// Bytes of inputs and output that its disk moves besides, two for each byte that is written and read.
@@ -56,6 +58,7 @@ impl TempFolder {
             path,
             neighbor_count: 1,
             room_bytes: None,
+            kept_bytes: 0,
             bytes_per_s: None,
             busy_bytes: 0,
             expected_bytes,
@@ -80,10 +83,19 @@ struct Lane {
     busy_bytes: u64,
     given_bytes: u64,
     room_bytes: u64,
+    /// Of these, what had better stay free.
+    kept_bytes: u64,
     is_full: bool,
     /// What was written, and for how long writes were in flight meanwhile.
     written_bytes: u64,
     writing_ns: u64,
+}
+
+impl Lane {
+    /// Room that nobody else may come to need.
+    fn free_room(&self) -> u64 {
+        self.room_bytes.saturating_sub(self.kept_bytes)
+    }
 }
 
 /// Expected data that would fill a folder more than this go by room instead.
@@ -99,6 +111,7 @@ impl Spread {
             busy_bytes: folder.busy_bytes / 2,
             given_bytes: 0,
             room_bytes: folder.room_bytes.unwrap_or(u64::MAX),
+            kept_bytes: folder.kept_bytes,
             is_full: false,
             written_bytes: 0,
             writing_ns: 0,
@@ -109,7 +122,7 @@ impl Spread {
         };
         let shares = spread.shares(expected_bytes.unwrap_or(0));
         let fits = |(lane, share): (&Lane, u64)| {
-            u128::from(share) * 100 <= u128::from(lane.room_bytes) * u128::from(ROOM_PERCENT)
+            u128::from(share) * 100 <= u128::from(lane.free_room()) * u128::from(ROOM_PERCENT)
         };
         if !spread.lanes.iter().zip(shares).all(fits) {
             spread.go_by_room();
@@ -120,7 +133,7 @@ impl Spread {
     fn go_by_room(&mut self) {
         self.learns = false;
         for lane in &mut self.lanes {
-            lane.weight = (lane.room_bytes as f64).max(1.0);
+            lane.weight = (lane.free_room() as f64).max(1.0);
             lane.busy_bytes = 0;
         }
     }
@@ -153,10 +166,14 @@ impl Spread {
     pub fn choose(&self, bytes: u64) -> Option<usize> {
         let load =
             |lane: &Lane| (lane.busy_bytes + lane.given_bytes + bytes) as f64 / self.weight(lane);
-        let fits = |lane: &Lane| !lane.is_full && lane.given_bytes + bytes <= lane.room_bytes;
-        let lanes = self.lanes.iter().enumerate();
-        let open = lanes.filter(|(_, lane)| fits(lane));
-        open.min_by(|(_, one), (_, other)| load(one).total_cmp(&load(other)))
+        let least = |room: fn(&Lane) -> u64| {
+            let fits = |lane: &Lane| !lane.is_full && lane.given_bytes + bytes <= room(lane);
+            let lanes = self.lanes.iter().enumerate();
+            let open = lanes.filter(|(_, lane)| fits(lane));
+            open.min_by(|(_, one), (_, other)| load(one).total_cmp(&load(other)))
+        };
+        least(Lane::free_room)
+            .or_else(|| least(|lane| lane.room_bytes))
             .map(|(number, _)| number)
     }
 
@@ -285,6 +302,20 @@ mod tests {
         // Nobody knew how much would come: one is filled, the rest goes to the other, and then there is none.
         check(&small_and_large, 300 * MIB, None, &[100 * MIB, 200 * MIB]);
         check(&small_and_large, 500 * MIB, None, &[100 * MIB, 300 * MIB]);
+    }
+
+    /// Of the output of `-u` nobody knows how long it will be: while it was reckoned as none, temporary data took the room that it then
+    /// needed, though there was room elsewhere.
+    #[test]
+    fn room_that_the_output_may_need_is_taken_last() {
+        let beside_output = TempFolder {
+            kept_bytes: 300 * MIB,
+            ..folder(350 * MIB, None, 0)
+        };
+        let folders = [beside_output, folder(400 * MIB, None, 0)];
+        check(&folders, 300 * MIB, Some(300 * MIB), &[33 * MIB, 267 * MIB]);
+        check(&folders, 500 * MIB, None, &[100 * MIB, 400 * MIB]);
+        check(&folders, 800 * MIB, None, &[350 * MIB, 400 * MIB]);
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! allows so many bytes a second. That takes root; elsewhere those tests say so and do nothing.
 
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use sortmill::metrics::Stage;
 use sortmill::report::Report;
 use sortmill::verdict::{BoundBy, Verdict, longest};
 
@@ -213,6 +215,7 @@ fn a_slow_temporary_disk() {
 
 #[test]
 fn a_signal_ends_the_probe_and_not_the_job() {
+    // The output is there, and whoever called is told of the signal all the same: for a while a loop of a shell went on with the next file.
     let scratch = Scratch::new("verdict-signal");
     let Some(disk) = SlowDisk::new(&scratch, 200, &["write"]) else {
         return;
@@ -224,7 +227,10 @@ fn a_signal_ends_the_probe_and_not_the_job() {
         scratch.path("out").exists().then_some(())
     });
     signal(child.id(), "INT");
-    let (_, report) = ended(child, &scratch);
+    let output = finish(child);
+    assert_eq!(output.status.signal(), Some(2), "{}", stderr(&output));
+    let text = std::fs::read_to_string(scratch.path("report")).unwrap();
+    let report: Report = serde_json::from_str(&text).unwrap();
     assert_eq!(verdict(&report, "distribute").share_percent, None);
     assert_eq!(
         std::fs::metadata(scratch.path("out")).unwrap().len(),
@@ -390,6 +396,16 @@ fn keys_that_are_long_and_alike() {
         report.details()
     );
     assert!(said.contains("was bound by the processor: "), "{said}");
+    // By the counts that the verdict is made of: those who compute did so most of the time, of which comparing such keys took its part.
+    let phase = report.phases.iter().find(|phase| phase.name == told.phase);
+    let computing = phase.unwrap().stages.iter().filter(|stage| {
+        let who = [Stage::Cut, Stage::Partition, Stage::Sort, Stage::Reduce];
+        who.contains(&stage.stage)
+    });
+    let (work, all) = computing.fold((0, 0), |(work, all), stage| {
+        (work + stage.metrics.work_ns, all + stage.metrics.all_ns())
+    });
+    assert!(2 * work > all, "{}", report.details());
 }
 
 #[test]

@@ -177,7 +177,8 @@ fn space(folder: &Folder) -> Finding {
     }
     let means = match (folder.is_temp, folder.is_output) {
         (true, true) => {
-            "Temporary files and the output together take up to twice what the data take."
+            "Temporary data lie in the output's space, which together take some 7 % more than the data; twice as much where the output \
+             is a stream or has several parts, and with --temp-apart."
         }
         (true, false) => "Temporary files take as much as the data, less what fits into memory.",
         (false, true) => "The output takes as much as the data, beside what it replaces.",

@@ -60,10 +60,11 @@ fn group(facts: &MemoryFacts) -> Finding {
     };
     let total = facts.bytes_total.as_ref().copied().unwrap_or(u64::MAX);
     let limited = group.as_ref().filter(|group| group.bytes_limit < total);
-    let high = facts
-        .group_high
-        .as_ref()
-        .filter(|high| high.bytes_limit < limited.map_or(total, |group| group.bytes_limit));
+    let high = facts.group_high.as_ref();
+    let high = high.filter(|high| match limited {
+        Some(group) => high.bytes_left() < group.bytes_left(),
+        None => high.bytes_limit < total,
+    });
     match (limited, high) {
         (None, None) => Finding::good(ABOUT, "no limit"),
         (group, Some(high)) => slowed_above(ABOUT, group, high),
@@ -72,7 +73,7 @@ fn group(facts: &MemoryFacts) -> Finding {
 }
 
 fn limited_to(about: &'static str, group: &MemoryGroup) -> Finding {
-    let left = group.bytes_limit.saturating_sub(group.bytes_used);
+    let left = group.bytes_left();
     let found = format!(
         "limit {}, {} of it left (version {}, {})",
         text::bytes(group.bytes_limit),
@@ -97,7 +98,7 @@ fn slowed_above(about: &'static str, group: Option<&MemoryGroup>, high: &MemoryG
     let limit = group.map_or("no limit".to_owned(), |group| {
         format!("limit {}", text::bytes(group.bytes_limit))
     });
-    let left = high.bytes_limit.saturating_sub(high.bytes_used);
+    let left = high.bytes_left();
     let found = format!(
         "{limit}, slowed down above {}, {} left below it ({})",
         text::bytes(high.bytes_limit),
@@ -217,6 +218,12 @@ fn mapping(facts: &MemoryFacts) -> Finding {
         return Finding::better(ABOUT, found)
             .means("A job whose memory and code do not fit in there fails at its start.")
             .command("ulimit -v unlimited");
+    }
+    if let Some(bytes) = facts.data_bytes.soft {
+        let found = format!("data of at most {}", text::bytes(bytes));
+        return Finding::better(ABOUT, found)
+            .means("A job whose memory does not fit in there fails at its start.")
+            .command("ulimit -d unlimited");
     }
     match (&facts.overcommit, &facts.bytes_left_to_map) {
         (Err(why), _) | (Ok(2), Err(why)) => Finding::unknown(ABOUT, why),

@@ -36,11 +36,11 @@ pub fn probe(done: &Done<'_>, verdicts: &mut [Verdict]) {
     let ways: Vec<Vec<Way>> = verdicts.iter().map(|verdict| ways(done, verdict)).collect();
     let count = ways.iter().filter(|ways| !ways.is_empty()).count();
     // What is written over the temporary data of a phase is to be read no more: the last phase comes first.
-    for (verdict, ways) in verdicts.iter_mut().zip(ways).rev() {
+    for (verdict, mut ways) in verdicts.iter_mut().zip(ways).rev() {
         if ways.is_empty() {
             continue;
         }
-        if let Some(rates) = measure(done.shared, &ways, PROBE_NS / count as u64) {
+        if let Some(rates) = measure(done.shared, &mut ways, PROBE_NS / count as u64) {
             verdict.add_probe(rates);
         }
     }
@@ -56,7 +56,8 @@ struct Way {
     depth: usize,
     /// Its space is given back and reserved anew before, and the measurement ends when it is full.
     is_new: bool,
-    /// Nothing is in it, and it is filled before, so that what is measured goes over what is there.
+    /// Nothing is in it, and it is filled before, as far as that goes in the time that is measured then, so that this goes over what is
+    /// there.
     is_filled: bool,
 }
 
@@ -300,7 +301,7 @@ fn written(done: &Done<'_>) -> Option<Way> {
 }
 
 /// All `ways` at once for `probe_ns`, each from a thread and with a ring of its own, as stages have them.
-fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
+fn measure(shared: &Shared<'_>, ways: &mut [Way], probe_ns: u64) -> Option<Rates> {
     for way in ways.iter().filter(|way| way.is_new) {
         shared.os.set_bytes(&way.file, 0).ok()?;
         shared.os.reserve(&way.file, way.file_bytes).ok()?;
@@ -308,7 +309,7 @@ fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
     let [blocks, chunks] = [&shared.block_pool, &shared.chunk_pool];
     let sizes = [blocks, chunks].map(|pool| (pool.buffer_bytes() as u64, pool.buffer_count()));
     let asked: Vec<(u64, usize)> = ways.iter().map(|way| (way.op_bytes, way.depth)).collect();
-    for (way, (number, op_bytes, depth)) in ways.iter().zip(from_pools(sizes, &asked)) {
+    for (way, (number, op_bytes, depth)) in ways.iter_mut().zip(from_pools(sizes, &asked)) {
         if way.is_filled {
             let once = Lane {
                 way: &Way {
@@ -319,13 +320,14 @@ fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
                 pool: [blocks, chunks][number],
                 op_bytes,
                 depth,
-                end_ns: &AtomicU64::new(u64::MAX),
+                end_ns: &AtomicU64::new(shared.os.now_ns() + probe_ns),
             };
-            once.transfer(shared)?;
+            way.file_bytes = once.transfer(shared)?.bytes;
         }
     }
+    let ways = &*ways;
     let end_ns = AtomicU64::new(shared.os.now_ns() + probe_ns);
-    let rates: Vec<Option<u64>> = job_scope(shared.stop, |threads| {
+    let moved: Vec<Option<Moved>> = job_scope(shared.stop, |threads| {
         let started: Vec<_> = ways
             .iter()
             .zip(from_pools(sizes, &asked))
@@ -343,10 +345,11 @@ fn measure(shared: &Shared<'_>, ways: &[Way], probe_ns: u64) -> Option<Rates> {
         started.into_iter().map(join).collect()
     });
     let mut sum = Rates::default();
-    for (way, rate) in ways.iter().zip(rates) {
+    for (way, moved) in ways.iter().zip(moved) {
+        let Moved { bytes, ns } = moved?;
         match way.kind {
-            OpKind::Read => sum.read_bytes_per_s += rate?,
-            OpKind::Write => sum.write_bytes_per_s += rate?,
+            OpKind::Read => sum.read_bytes_per_s += per_second(bytes, ns),
+            OpKind::Write => sum.write_bytes_per_s += per_second(bytes, ns),
         }
     }
     Some(sum)
@@ -375,6 +378,12 @@ fn from_pools(pools: [(u64, usize); 2], asked: &[(u64, usize)]) -> Vec<(usize, u
     asked.iter().map(one).collect()
 }
 
+/// What one way moved, and how long that took.
+struct Moved {
+    bytes: u64,
+    ns: u64,
+}
+
 /// One way while it is measured.
 struct Lane<'a> {
     way: &'a Way,
@@ -385,17 +394,17 @@ struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    /// Keeps transfers in flight until the end, which is sooner where a file is full. Answers bytes a second.
-    fn transfer(&self, shared: &Shared<'_>) -> Option<u64> {
+    /// Keeps transfers in flight until the end, which is sooner where a file is full; `None` where it cannot be measured.
+    fn transfer(&self, shared: &Shared<'_>) -> Option<Moved> {
         let Shared { os, stop, .. } = *shared;
         let (way, op_bytes) = (self.way, self.op_bytes);
         let mut ring = os.ring(self.depth).ok()?;
-        let op_count = way.file_bytes / op_bytes;
+        let op_count = Some(way.file_bytes / op_bytes).filter(|&count| count > 0)?;
         let mut next = match way.is_new {
             true => 0,
             false => os.random() % op_count,
         };
-        let mut moved = 0;
+        let mut bytes = 0;
         let began_ns = os.now_ns();
         let is_over = || os.now_ns() >= self.end_ns.load(Ordering::Relaxed) || stop.is_stopped();
         loop {
@@ -415,12 +424,12 @@ impl Lane<'_> {
                 next += 1;
             }
             match ring.complete(true) {
-                Some(done) => moved += done.result.ok()? as u64,
+                Some(done) => bytes += done.result.ok()? as u64,
                 None => break,
             }
         }
-        let took_ns = os.now_ns() - began_ns;
-        (!stop.is_stopped()).then(|| per_second(moved, took_ns))
+        let ns = os.now_ns() - began_ns;
+        (!stop.is_stopped()).then_some(Moved { bytes, ns })
     }
 }
 

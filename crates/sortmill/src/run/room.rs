@@ -111,10 +111,14 @@ pub fn temp_folders(
         let inputs = sources.iter().filter(|source| {
             source.meta.kind == Kind::Regular && known.shares(there, source.meta.identity.0)
         });
-        let output_if = |is_there: bool| if is_there { output_bytes(plan) } else { 0 };
-        let output_here = output_if(output_device == Some(there));
-        let output_on_disk =
-            output_if(output_device.is_some_and(|other| known.shares(there, other)));
+        // What the output takes for sure, and at most as far as is known.
+        let (sure, most) = (output_bytes(plan), plan.input_bytes.unwrap_or(0));
+        let (output_here, kept) = match output_device == Some(there) {
+            true => (sure, most.saturating_sub(sure)),
+            false => (0, 0),
+        };
+        let is_on_disk = output_device.is_some_and(|other| known.shares(there, other));
+        let output_on_disk = if is_on_disk { most.max(sure) } else { 0 };
         let input_bytes: u64 = inputs.map(|source| source.meta.bytes).sum();
         let free_bytes = os.space_free(&path).map_err(|error| wrong(&path, error))?;
         // A disk that several folders lie on does the work of each of them, and a file system has room for all.
@@ -124,6 +128,7 @@ pub fn temp_folders(
             path,
             neighbor_count,
             room_bytes: Some(free_bytes.saturating_sub(output_here) / in_same as u64),
+            kept_bytes: kept / in_same as u64,
             bytes_per_s: rates.map(|rates| rates.there_and_back() / neighbor_count as f64),
             busy_bytes: (input_bytes + output_on_disk) / neighbor_count as u64,
             expected_bytes: None,

@@ -39,9 +39,9 @@ impl Shape<'_> {
             false => in_flight_ns,
         };
         let read_bytes = sum(phase, &self.source[..1]).bytes_in;
-        let (read, written) = (self.reads(phase), self.writes(phase));
+        let written = self.writes(phase);
         let all = Rates {
-            read_bytes_per_s: per_second(read_bytes, streams(self.from, reading_ns(&read))),
+            read_bytes_per_s: per_second(read_bytes, streams(self.from, self.reading_ns(phase))),
             write_bytes_per_s: per_second(
                 written.bytes_out,
                 streams(self.to, writing_ns(&written)),
@@ -81,7 +81,7 @@ impl Shape<'_> {
         drain: &StageMetrics,
     ) -> BoundBy {
         // A worker that has ended waits for the drain if that is busy most of the time, else for its fellows.
-        let drain_ns = drain.wait_device_ns + drain.work_ns;
+        let drain_ns = Busy::of(phase, self.drain, Stage::Compress).all_ns;
         let drains = share(drain_ns, phase.wall_ns) > IN_FLIGHT_SHARE_MIN;
         let ended_ns = if drains { workers.finished_ns } else { 0 };
         let for_drain_ns = workers.wait_memory_ns + ended_ns;
@@ -108,7 +108,7 @@ impl Shape<'_> {
         let followed = if for_source >= for_drain {
             self.behind_source(phase, source, workers)
         } else {
-            self.behind_drain(phase, source, drain, (for_drain_ns, packed_ns))
+            self.behind_drain(phase, workers, (source, drain), (for_drain_ns, packed_ns))
         };
         let waits = for_source + for_drain;
         followed.unwrap_or_else(|| match waits < UNEXPLAINED_SHARE_MAX {
@@ -127,7 +127,7 @@ impl Shape<'_> {
         // A unit that the loader merges is counted under the workers' stages while it is written.
         let elsewhere_ns = phase.wall_ns.saturating_sub(source.all_ns());
         let work_ns = source.work_ns + elsewhere_ns;
-        let (device_each_ns, work_each_ns) = each(phase, self.source, Stage::Decompress);
+        let busy = Busy::of(phase, self.source, Stage::Decompress);
         let per_worker_ns = workers.wait_input_ns / workers.worker_count.max(1);
         if source.wait_memory_ns > source.wait_device_ns.max(work_ns) {
             if 2 * self.sample_ns > phase.wall_ns {
@@ -140,10 +140,11 @@ impl Shape<'_> {
             return (share(both_ns, phase.wall_ns) > WAIT_SHARE_MIN)
                 .then_some(BoundBy::Memory { stage });
         }
-        if !explains(source.wait_device_ns + work_ns, per_worker_ns) {
+        let busy_ns = busy.all_ns + elsewhere_ns;
+        if !explains(busy_ns, per_worker_ns) || !outweighs(busy_ns, workers, phase) {
             return None;
         }
-        if device_each_ns < work_each_ns + elsewhere_ns {
+        if busy.device_ns < busy.work_ns + elsewhere_ns {
             return Some(self.cpu(phase, self.source));
         }
         if self.from.is_stream {
@@ -171,12 +172,13 @@ impl Shape<'_> {
     fn behind_drain(
         &self,
         phase: &Phase,
-        source: &StageMetrics,
-        drain: &StageMetrics,
+        workers: &StageMetrics,
+        (source, drain): (&StageMetrics, &StageMetrics),
         (waited_ns, packed_ns): (u64, u64),
     ) -> Option<BoundBy> {
-        let per_worker_ns = waited_ns / sum(phase, self.workers).worker_count.max(1);
-        if !explains(drain.wait_device_ns + drain.work_ns, per_worker_ns) {
+        let per_worker_ns = waited_ns / workers.worker_count.max(1);
+        let busy = Busy::of(phase, self.drain, Stage::Compress);
+        if !explains(busy.all_ns, per_worker_ns) {
             if 2 * packed_ns > waited_ns {
                 // The drain waited for them.
                 let stages = [self.workers, self.meanwhile].concat();
@@ -187,16 +189,17 @@ impl Shape<'_> {
             return (share(both_ns, phase.wall_ns) > WAIT_SHARE_MIN)
                 .then_some(BoundBy::Memory { stage });
         }
-        let (device_each_ns, work_each_ns) = each(phase, self.drain, Stage::Compress);
-        if device_each_ns < work_each_ns {
+        if !outweighs(busy.all_ns, workers, phase) {
+            return None;
+        }
+        if busy.device_ns < busy.work_ns {
             return Some(self.cpu(phase, self.drain));
         }
         if self.to.is_stream {
             let name = self.to.name.clone();
             return Some(BoundBy::OutputStream { name });
         }
-        let read = self.reads(phase);
-        let reads = source.bytes_in > 0 && is_busy(reading_ns(&read), phase);
+        let reads = source.bytes_in > 0 && is_busy(self.reading_ns(phase), phase);
         Some(match self.share_a_device() && reads {
             true => self.both(),
             false => BoundBy::Write {
@@ -220,14 +223,25 @@ impl Shape<'_> {
         }
     }
 
-    /// What its source did, without those that decompress for it.
-    fn reads(&self, phase: &Phase) -> StageMetrics {
-        without(phase, self.source, Stage::Decompress)
+    /// How long its source had reads in flight, a thread of it in the mean: it waits for memory only when it has none. Not those
+    /// that decompress for it.
+    fn reading_ns(&self, phase: &Phase) -> u64 {
+        let stages = self.source.iter();
+        let each = stages
+            .filter(|&&stage| stage != Stage::Decompress)
+            .map(|&stage| {
+                let source = sum(phase, &[stage]);
+                let in_flight_ns = source.all_ns() - source.wait_memory_ns - source.finished_ns;
+                in_flight_ns / source.worker_count.max(1)
+            });
+        each.sum()
     }
 
     /// What its drain did, without those that compress for it.
     fn writes(&self, phase: &Phase) -> StageMetrics {
-        without(phase, self.drain, Stage::Compress)
+        let stages = self.drain.iter().copied();
+        let stages: Vec<Stage> = stages.filter(|&stage| stage != Stage::Compress).collect();
+        sum(phase, &stages)
     }
 
     fn share_a_device(&self) -> bool {
@@ -295,21 +309,49 @@ fn percent(part: u64, whole: u64) -> u64 {
     (share(part, whole) * 100.0).round() as u64
 }
 
-/// How long a thread of these stages waited for its device, and how long it worked, in the mean: the longest waits of a
-/// stage, and what `helpers` worked or all others, whichever is more. One thread that writes waits all the time where many
-/// that compress for it work a little each.
-fn each(phase: &Phase, stages: &[Stage], helpers: Stage) -> (u64, u64) {
-    let (mut device_ns, mut own_ns, mut helper_ns) = (0, 0, 0);
-    for &stage in stages {
-        let metrics = sum(phase, &[stage]);
-        let count = metrics.worker_count.max(1);
-        device_ns = device_ns.max(metrics.wait_device_ns / count);
-        match stage == helpers {
-            true => helper_ns += metrics.work_ns / count,
-            false => own_ns += metrics.work_ns / count,
+/// How long a thread at one side of a phase was busy, in the mean.
+struct Busy {
+    /// Waiting for its device.
+    device_ns: u64,
+    /// Working.
+    work_ns: u64,
+    /// Either.
+    all_ns: u64,
+}
+
+impl Busy {
+    /// Of these stages; of `helpers` and all others whoever was busier. One thread that writes waits all the time where many that
+    /// compress for it work a little each.
+    fn of(phase: &Phase, stages: &[Stage], helpers: Stage) -> Self {
+        let mut busy = Self {
+            device_ns: 0,
+            work_ns: 0,
+            all_ns: 0,
+        };
+        let mut helping = (0, 0);
+        for &stage in stages {
+            let metrics = sum(phase, &[stage]);
+            let count = metrics.worker_count.max(1);
+            let (device_ns, work_ns) = (metrics.wait_device_ns / count, metrics.work_ns / count);
+            busy.device_ns = busy.device_ns.max(device_ns);
+            match stage == helpers {
+                true => helping = (work_ns, device_ns + work_ns),
+                false => {
+                    busy.work_ns += work_ns;
+                    busy.all_ns += device_ns + work_ns;
+                }
+            }
         }
+        busy.work_ns = busy.work_ns.max(helping.0);
+        busy.all_ns = busy.all_ns.max(helping.1);
+        busy
     }
-    (device_ns, own_ns.max(helper_ns))
+}
+
+/// Whether a thread that was busy for so long is more of a bound than the workers: for most of the phase, or for longer than they
+/// worked. What they waited a little for, while they worked all the rest, would hardly make them faster.
+fn outweighs(busy_ns: u64, workers: &StageMetrics, phase: &Phase) -> bool {
+    is_busy(busy_ns, phase) || busy_ns >= workers.work_ns / workers.worker_count.max(1)
 }
 
 /// Whether a thread was busy for about as long as others waited for it. Whatever it did in the rest of the
@@ -323,11 +365,6 @@ fn is_busy(in_flight_ns: u64, phase: &Phase) -> bool {
     share(in_flight_ns, phase.wall_ns) >= IN_FLIGHT_SHARE_MIN
 }
 
-/// How long a source had reads in flight: it waits for memory only when it has none.
-fn reading_ns(source: &StageMetrics) -> u64 {
-    source.all_ns() - source.wait_memory_ns - source.finished_ns
-}
-
 /// How long a drain had writes in flight: it waits for input only when it has none.
 fn writing_ns(drain: &StageMetrics) -> u64 {
     drain.all_ns() - drain.wait_input_ns - drain.finished_ns
@@ -338,14 +375,6 @@ fn costliest(phase: &Phase, stages: &[Stage], cost: impl Fn(&StageMetrics) -> u6
         .iter()
         .max_by_key(|stage| cost(&sum(phase, &[**stage])));
     *most.expect("a thread runs at least one stage")
-}
-
-/// What these stages did together, all but one of them.
-fn without(phase: &Phase, stages: &[Stage], left_out: Stage) -> StageMetrics {
-    let stages: Vec<Stage> = (stages.iter().copied())
-        .filter(|&stage| stage != left_out)
-        .collect();
-    sum(phase, &stages)
 }
 
 /// What these stages did together; workers of several stages are the same threads.

@@ -219,6 +219,7 @@ pub fn facts(scratch: &Scratch, files: &[(&str, &str)], change: fn(&mut Facts)) 
     facts.machine.open_files = NO_LIMIT;
     facts.machine.pinned_bytes = NO_LIMIT;
     facts.memory.address_bytes = NO_LIMIT;
+    facts.memory.data_bytes = NO_LIMIT;
     facts.memory.first_touch = Ok(touch(64 << 20));
     let folder = &mut facts.folders[0].facts;
     folder.is_written_in_place = Ok(false);

@@ -407,6 +407,90 @@ fn a_worker_that_ends_early_waits_for_its_fellow() {
     );
 }
 
+/// Workers that work nearly all the time wait a little for a device that is idle for most of it: for a while that was told as bound
+/// by the device, since it had been busy for as long as they waited.
+#[test]
+fn a_device_that_is_idle_most_of_the_time_is_not_the_bound() {
+    let bound = "sort was bound by the processor: 2 threads on 2 cores, mostly in sort, 3.4 s of a core for each GB";
+    let writing = phase(
+        "sort",
+        [1, 0, 99, 0, 0, 0],
+        [85, 0, 0, 15, 0, 0],
+        [0, 87, 0, 0, 13, 0],
+    );
+    check(&writing, &ends([1, 2, 3]), 0, bound);
+    // The loader waited for the disk at the start, and then for workers to take what it had.
+    let loading = phase(
+        "sort",
+        [1, 0, 84, 0, 15, 0],
+        [85, 15, 0, 0, 0, 0],
+        [0, 87, 0, 0, 13, 0],
+    );
+    check(&loading, &ends([1, 2, 3]), 0, bound);
+    // Busy for half of the phase, or for longer than the workers were, it is.
+    let writing = phase(
+        "sort",
+        [1, 0, 99, 0, 0, 0],
+        [55, 0, 0, 45, 0, 0],
+        [2, 50, 0, 0, 48, 0],
+    );
+    check(
+        &writing,
+        &ends([1, 2, 3]),
+        0,
+        "sort was bound by writes to out: 1000 MB/s",
+    );
+}
+
+/// 32 threads that compress 3 % of the time each are no drain that is busy: workers that ended early waited for their fellows.
+#[test]
+fn many_who_compress_a_little_do_not_drain() {
+    let mut uneven = phase(
+        "sort",
+        [0, 0, 0, 0, 0, 100],
+        [40, 0, 0, 0, 0, 60],
+        [1, 94, 0, 0, 5, 0],
+    );
+    let metrics = thread_metrics(32, [3, 97, 0, 0, 0, 0]);
+    uneven.stages.push(StageReport {
+        stage: Stage::Compress,
+        metrics,
+    });
+    check(
+        &uneven,
+        &ends([1, 2, 3]),
+        0,
+        "sort was bound by the processor: 2 threads on 2 cores, mostly in sort, 1.6 s of a core for each GB",
+    );
+}
+
+/// Sixteen threads decompress what is merged, and cut it: the time that one of them reads is that of the files.
+#[test]
+fn reading_time_of_many_is_that_of_one() {
+    let mut merge = phase(
+        "sort",
+        [0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+        [1, 96, 0, 0, 3, 0],
+    );
+    merge.name = "merge".to_owned();
+    add_stage(&mut merge, Stage::Read, [2, 0, 0, 0, 98, 0]);
+    add_stage(&mut merge, Stage::Merge, [10, 90, 0, 0, 0, 0]);
+    for (stage, shares) in [
+        (Stage::Decompress, [20, 0, 60, 0, 15, 0]),
+        (Stage::Cut, [5, 0, 0, 0, 0, 0]),
+    ] {
+        let metrics = thread_metrics(16, shares);
+        merge.stages.push(StageReport { stage, metrics });
+    }
+    check(
+        &merge,
+        &ends([1, 2, 3]),
+        0,
+        "merge was bound by reads of in: 476 MB/s",
+    );
+}
+
 #[test]
 fn somebody_elses_pace() {
     let mut ends = ends([1, 2, 3]);

@@ -149,7 +149,7 @@ fn free_space() {
                 "free space",
                 |facts| facts.folders[0].is_output = true,
                 Good,
-                "twice what the data take",
+                "some 7 % more than the data",
             ),
         ],
     );

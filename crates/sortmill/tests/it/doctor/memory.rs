@@ -172,6 +172,25 @@ fn cgroups() {
                 Good,
                 "limit 1.0 GiB, 1023.0 MiB of it left",
             ),
+            // A group above with a higher limit leaves less, since others use most of it: for a while the lowest limit was told.
+            group(
+                &[
+                    (MAX, "2147483648"),
+                    ("sys/fs/cgroup/memory.high", "4294967296"),
+                    ("sys/fs/cgroup/memory.current", "3758096384"),
+                ],
+                CouldBeBetter,
+                "limit 2.0 GiB, slowed down above 4.0 GiB, 512.0 MiB left below it",
+            ),
+            group(
+                &[
+                    (MAX, "2147483648"),
+                    ("sys/fs/cgroup/memory.max", "4294967296"),
+                    ("sys/fs/cgroup/memory.current", "3758096384"),
+                ],
+                CouldBeBetter,
+                "limit 4.0 GiB, 512.0 MiB of it left",
+            ),
         ],
     );
 }
@@ -356,6 +375,18 @@ fn mapping() {
                 &[],
                 CouldBeBetter,
                 "ulimit -v unlimited",
+            ),
+            changed(
+                "mapping memory",
+                |facts| {
+                    facts.memory.data_bytes = Limit {
+                        soft: Some(GIB / 2),
+                        hard: None,
+                    };
+                },
+                &[],
+                CouldBeBetter,
+                "ulimit -d unlimited",
             ),
         ],
     );
