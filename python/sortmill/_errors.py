@@ -117,6 +117,7 @@ _SWITCHES = frozenset(["no-decompress", "as-of-start", "overwrite", "stable", "d
 
 _PARAMETERS = {
     "--memory": "memory=", "--temp": "temp=", "--overwrite": 'mode="overwrite"', "--compress-output none": 'compression="none"',
+    "--skip-bad N": "skip_bad=N",
 }
 """What pipelines have for options of the command line."""
 

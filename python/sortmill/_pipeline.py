@@ -112,14 +112,17 @@ class Pipeline:
         skip_header: int = 0,
         file: str | None = None,
         line_number: str | None = None,
+        skip_bad: int = 0,
     ) -> Table:
         """The lines of files, as the column `line` (str).
 
         `paths` may have `*`, `?` and `**`; compressed files are read as what they were. The first `skip_header` lines
-        of each file are passed over. `file` and `line_number` are names of columns for where each line stands.
+        of each file are passed over. `file` and `line_number` are names of columns for where each line stands. Up to `skip_bad`
+        lines that are longer than they may be are left out.
         """
         files = files_of(paths)
-        return self._read(_sortmill.read_text(files, whole("skip_header", skip_header)), files, file, line_number)
+        table = _sortmill.read_text(files, whole("skip_header", skip_header))
+        return self._read(table, files, file, line_number, skip_bad)
 
     def read_csv(
         self,
@@ -133,6 +136,7 @@ class Pipeline:
         nulls: str | Sequence[str] = (),
         file: str | None = None,
         line_number: str | None = None,
+        skip_bad: int = 0,
     ) -> Table:
         """The records of CSV files (RFC 4180: newlines may stand between quotes).
 
@@ -143,6 +147,10 @@ class Pipeline:
         In a column where values may be missing (`int | None`) an empty one is `None`, unless it is of `str` or `bytes`: an empty
         text is one. `nulls` are texts that say `None`, as `["NA", ""]`, in all such columns; in those of `str` and `bytes` only
         where no quotes are around them.
+
+        Up to `skip_bad` bad records are left out, of all files together and in each run anew: those with too many columns or too
+        few, with a value that is none of its type, or with a quote out of place, which counts once for each line that it makes a
+        part of its record. The report counts them and tells the first; one more is an `InputError`.
         """
         files = files_of(paths)
         if columns is None:
@@ -152,7 +160,7 @@ class Pipeline:
         elif types is not None:
             raise UsageError("columns have their types already; types= is for when there are none")
         table = _sortmill.read_csv(files, columns_of(columns), header, delimiter, quote, names_of("nulls", nulls))
-        return self._read(table, files, file, line_number)
+        return self._read(table, files, file, line_number, skip_bad)
 
     def read_jsonl(
         self,
@@ -161,16 +169,21 @@ class Pipeline:
         *,
         file: str | None = None,
         line_number: str | None = None,
+        skip_bad: int = 0,
     ) -> Table:
         """JSON objects, one a line: the members that `columns` names, each of its type and in every object.
 
         Where values may be missing (`int | None`) one that is `null` or not there is `None`. Without `columns` they are the members
         of the objects that the first file begins with (1 MiB; it must be there), but for lists and objects, each of the type that its
         values have there (text is `str`, a time too), and any of them may be missing.
+
+        Up to `skip_bad` bad records are left out, of all files together and in each run anew: lines that are no objects, lack a
+        member that must be there, or have one of another type. The report counts them and tells the first; one more is an
+        `InputError`.
         """
         files = files_of(paths)
-        asked = _sortmill.jsonl_columns(files) if columns is None else columns_of(columns)
-        return self._read(_sortmill.read_jsonl(files, asked), files, file, line_number)
+        asked = columns_of(columns) if columns is not None else _sortmill.jsonl_columns(files, whole("skip_bad", skip_bad))
+        return self._read(_sortmill.read_jsonl(files, asked), files, file, line_number, skip_bad)
 
     def read_fixed(
         self,
@@ -179,18 +192,23 @@ class Pipeline:
         *,
         key: tuple[int, int] = (0, 10),
         file: str | None = None,
+        skip_bad: int = 0,
     ) -> Table:
         """Records of `record_bytes` bytes each, as the columns `key` and `value` (bytes).
 
-        `key` says where the key lies, offset and bytes; the value is all in front of it and behind it.
+        `key` says where the key lies, offset and bytes; the value is all in front of it and behind it. Up to `skip_bad` that are
+        cut off are left out.
         """
         files = files_of(paths)
-        return self._read(_sortmill.read_fixed(files, *_fixed(record_bytes, key)), files, file, None)
+        return self._read(_sortmill.read_fixed(files, *_fixed(record_bytes, key)), files, file, None, skip_bad)
 
-    def read_kv(self, paths: Path | Iterable[Path], *, file: str | None = None) -> Table:
-        """Pairs as the columns `key` and `value` (bytes): two lengths, each a little-endian u32, then key and value."""
+    def read_kv(self, paths: Path | Iterable[Path], *, file: str | None = None, skip_bad: int = 0) -> Table:
+        """Pairs as the columns `key` and `value` (bytes): two lengths, each a little-endian u32, then key and value.
+
+        Up to `skip_bad` that are cut off, or longer than they may be, are left out.
+        """
         files = files_of(paths)
-        return self._read(_sortmill.read_kv(files), files, file, None)
+        return self._read(_sortmill.read_kv(files), files, file, None, skip_bad)
 
     def from_iter(self, iterable: Iterable[Any], columns: Mapping[str, ColumnType]) -> Table:
         """The records of an iterable: dictionaries, tuples in the order of `columns`, or of one column its values.
@@ -211,9 +229,11 @@ class Pipeline:
         named = [(os.fspath(path), columns_of(columns)) for path, columns in files]
         return Table(self, _sortmill.paste(named), [path for path, _ in named])
 
-    def _read(self, table: _sortmill.Table, files: list[str], file: str | None, line_number: str | None) -> Table:
+    def _read(self, table: _sortmill.Table, files: list[str], file: str | None, line_number: str | None, skip_bad: int) -> Table:
         if file is not None or line_number is not None:
             table = table.with_place(file, line_number)
+        if whole("skip_bad", skip_bad) > 0:
+            table = table.with_skip_bad(skip_bad)
         return Table(self, table, files)
 
     def from_arrow(self, source: Any) -> Table:

@@ -53,11 +53,15 @@ pub fn csv_names(
     })
 }
 
-/// The columns that the first JSON objects have, and their types.
+/// The columns that the first JSON objects have, and their types. So many lines may be none.
 #[pyfunction]
-pub fn jsonl_columns(py: Python<'_>, patterns: Vec<PathBuf>) -> PyResult<Vec<(String, String)>> {
+pub fn jsonl_columns(
+    py: Python<'_>,
+    patterns: Vec<PathBuf>,
+    skip_bad: u64,
+) -> PyResult<Vec<(String, String)>> {
     let found = apart(py, || {
-        host().and_then(|host| pipeline::jsonl_columns(&host, &patterns))
+        host().and_then(|host| pipeline::jsonl_columns(&host, &patterns, skip_bad))
     })?;
     let told = |column: &pipeline::Column| (column.name.clone(), column.type_name());
     Ok(found.iter().map(told).collect())

@@ -247,6 +247,11 @@ impl Table {
         })
     }
 
+    /// The same without up to so many bad records.
+    fn with_skip_bad(&self, py: Python<'_>, most: u64) -> PyResult<Self> {
+        self.next(py, move |table| table.with_skip_bad(most))
+    }
+
     fn words(
         &self,
         py: Python<'_>,

@@ -3,16 +3,95 @@
 //! Whoever cuts a chunk asks about each record. Chunks are cut side by side, and a quote out of place makes everything
 //! behind it look wrong: so the first bad record of the input is the one to tell, whoever comes upon one first. A worker
 //! that has found one waits for nobody; it leaves it here, and whoever ends the last chunk before it ends the job.
+//!
+//! Where some may be left out ([`Allowed`]) nobody waits: a map function looks at each record instead, and tells of those
+//! that are bad.
 
 use sortmill_io::sync::{Mutex, lock};
 
 use crate::batch::{Batch, Chunk};
 use crate::error::{Error, ErrorKind, Result};
+use crate::job::{Input, Job};
 use crate::long::Long;
 use crate::order::{Order, Wrong};
 use crate::queue::Queue;
+use crate::text;
 
 const DOING: &str = "reading the input";
+/// What helps against bad records.
+pub const SKIP_HINT: &str = "To leave out bad records and count them, give --skip-bad N.";
+/// Of which bytes a place is told, where an input was compressed.
+pub const OF_UNPACKED: &str = " (line and offset are those in the decompressed bytes)";
+
+/// How many bad records may still be left out, by all threads of a job together.
+pub struct Allowed {
+    most: u64,
+    left: Mutex<u64>,
+    /// Whoever asked for the job can say how many.
+    can_be_said: bool,
+}
+
+impl Allowed {
+    /// So many, as somebody said.
+    #[must_use]
+    pub fn new(most: u64) -> Self {
+        Self {
+            most,
+            left: Mutex::new(most),
+            can_be_said: true,
+        }
+    }
+
+    /// As many as `job` says. What a function makes of columns is made of good ones; what functions or other jobs made is good.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        let is_made = |input: &Input| matches!(input, Input::Made(_));
+        let is_ours = job.expects.is_some() || job.inputs.iter().any(is_made);
+        let may_be_said = job.columns.is_none() || job.map_makes_pairs;
+        Self {
+            can_be_said: may_be_said && !is_ours,
+            ..Self::new(job.skip_bad)
+        }
+    }
+
+    /// Whether none may be left out.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.most == 0
+    }
+
+    /// Leaves out what counts as `count` bad records, and answers what is to be told of it.
+    ///
+    /// # Errors
+    /// The same, with a hint, if that is more than may be.
+    pub fn leave_out(&self, count: u64, error: Error) -> Result<Error> {
+        let mut left = lock(&self.left);
+        match left.checked_sub(count) {
+            Some(less) => {
+                *left = less;
+                Ok(error.without_hint())
+            }
+            None => Err(self.hinted(error)),
+        }
+    }
+
+    /// The error of a bad record that ends the job, with how to leave such out, too.
+    #[must_use]
+    pub fn hinted(&self, error: Error) -> Error {
+        let told = match self.most {
+            _ if !self.can_be_said => return error,
+            0 => SKIP_HINT.to_owned(),
+            most => format!(
+                "With it there are more bad records than the {} that may be left out: --skip-bad N says how many may.",
+                text::count(most)
+            ),
+        };
+        match error.hint.clone() {
+            Some(hint) => error.hint(format!("{hint} {told}")),
+            None => error.hint(told),
+        }
+    }
+}
 
 /// The first bad record of a batch whose records lie in `bytes[from..]`, which stand at `zero` where the chunk's offset is.
 /// The path is the caller's to add.
@@ -70,7 +149,7 @@ fn told(
 #[must_use]
 pub fn error(wrong: Wrong, (line, offset): (u64, u64), is_unpacked: bool) -> Error {
     let unpacked = match is_unpacked {
-        true => " (line and offset are those in the decompressed bytes)",
+        true => OF_UNPACKED,
         false => "",
     };
     let cause = format!("line {line}: {}{unpacked}", wrong.cause);

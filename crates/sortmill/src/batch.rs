@@ -234,10 +234,21 @@ pub struct Records {
     /// Where the record that the function has in hand begins in its slab, and the one that the fault is about.
     at: usize,
     blamed: Option<usize>,
+    /// The record that the function was called with last is a bad one.
+    unread: Option<Unread>,
     /// The function has more to hand over than there was room for.
     is_held: bool,
     pause: Pause,
     is_sample: bool,
+}
+
+/// A bad record: what a map function could not read, and that is left out if it may be.
+#[derive(Debug)]
+pub struct Unread {
+    /// As how many bad records it counts.
+    pub count: u64,
+    /// What is wrong; its offset is where in the record.
+    pub error: Error,
 }
 
 /// Why a map function is called without a record.
@@ -275,6 +286,7 @@ impl Records {
             place: (0, 0),
             at: 0,
             blamed: None,
+            unread: None,
             is_held: false,
             pause: Pause::End,
             is_sample: false,
@@ -435,6 +447,19 @@ impl Records {
         self.refuse(error);
     }
 
+    /// The record that the function was called with is a bad one, of which it has made nothing: it is left out, or the job
+    /// fails when the function returns. In a sample nobody counts them.
+    pub fn leave_out(&mut self, unread: Unread) {
+        if !self.is_sample {
+            self.unread = Some(unread);
+        }
+    }
+
+    /// What is wrong with the record that was given last, if it is to be left out. It is told once.
+    pub fn take_unread(&mut self) -> Option<Unread> {
+        self.unread.take()
+    }
+
     /// Where the record begins that the fault is about, if that is not the last one.
     #[must_use]
     pub fn blamed(&self) -> Option<usize> {
@@ -459,7 +484,8 @@ impl Records {
     #[inline]
     pub fn is_full(&self) -> bool {
         let are_many = self.every.is_none() && self.len() >= self.records_max;
-        self.bytes.len() >= self.bytes_full || are_many || self.fault.is_some()
+        let has_bad = self.fault.is_some() || self.unread.is_some();
+        self.bytes.len() >= self.bytes_full || are_many || has_bad
     }
 
     /// The function is done with `record`, and the next one lies behind it.

@@ -367,7 +367,7 @@ impl Walk<'_> {
                 stop,
                 side_by_side: false,
                 as_of_start: self.as_of_start,
-                skip_bad: 0,
+                allowed: &bad::Allowed::new(0),
                 header_lines: self.header_lines,
                 header: self.header,
                 counts_lines: self.plan.order.has_columns(),

@@ -253,7 +253,8 @@ pub struct Job {
     /// Lines that end in `\r\n` lose the `\r` when they have been read: of a job that only puts lines in another order, as one
     /// that shuffles them does. No line is longer than a chunk then.
     pub drops_returns: bool,
-    /// How many bad records may be skipped before the job fails.
+    /// How many bad records may be skipped before the job fails. A function that makes pairs of columns looks for them by itself then
+    /// ([`Records::leave_out`]); other jobs that have columns skip none.
     pub skip_bad: u64,
     /// How many lines of each input are no records: its first ones. Those of the first input that has any stay at the
     /// top of the output, those of the others are left out.

@@ -33,7 +33,7 @@ use super::to::Writes;
 use super::verbs::{Going, Step, Steps};
 use super::write::write_plain;
 use super::{Node, NodeKind, Pipeline, Settings};
-use crate::batch::Pause;
+use crate::batch::{Pause, Unread};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, MapFn, Output, ReduceFn};
@@ -373,7 +373,7 @@ impl Pipeline {
         }
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
-        let bound = Arc::new(self.table.inputs.bind(&mut job));
+        let bound = Arc::new(self.table.inputs.bind(&mut job)?);
         job.map_takes_several = OfLines::new(phase, &bound).is_some();
         job.map = Some(mapper(phase, &bound, self));
         Ok((job, sources))
@@ -549,10 +549,12 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
             if is_held {
                 made.hold_back();
             }
-            match (done, blamed.get()) {
-                (Ok(()), _) => {}
-                (Err(error), Some(place)) => made.refuse_at(error, place as usize),
-                (Err(error), None) => made.refuse(error),
+            let Err(error) = done else { return };
+            let bad_count = record.and_then(|record| reader.bad_count(record, &error));
+            match (bad_count, blamed.get()) {
+                (Some(count), _) => made.leave_out(Unread { count, error }),
+                (None, Some(place)) => made.refuse_at(error, place as usize),
+                (None, None) => made.refuse(error),
             }
         })
     })

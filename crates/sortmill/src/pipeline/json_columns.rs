@@ -10,6 +10,7 @@ use sortmill_io::os::Kind;
 
 use super::column::{Column, Type};
 use super::{paths, wrong};
+use crate::bad::Allowed;
 use crate::columns::BYTE_ORDER_MARK;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Input;
@@ -22,12 +23,14 @@ const LOOK_BYTES: usize = 1 << 20;
 
 /// The members that objects have in the first mebibyte of the first file that has any, in the order in which they come first: text,
 /// truth values, whole numbers (`u64` if one is too large for a sign and none is below 0), and else floats. Any of them may be missing or null, in
-/// what is not looked at too. Lists and objects within are left out, and so is what is null everywhere.
+/// what is not looked at too. Lists and objects within are left out, and so is what is null everywhere. Up to `skip_bad` lines that are
+/// no objects are passed over.
 ///
 /// # Errors
 /// [`ErrorKind::Input`] for files that cannot be read, for what is no object, and if all are empty; [`ErrorKind::Usage`] for a pipe, whose
 /// beginning can be read only once, and for a member of different types.
-pub fn jsonl_columns(os: &dyn Os, patterns: &[PathBuf]) -> Result<Vec<Column>> {
+pub fn jsonl_columns(os: &dyn Os, patterns: &[PathBuf], skip_bad: u64) -> Result<Vec<Column>> {
+    let allowed = Allowed::new(skip_bad);
     for path in paths::expand(os, patterns)? {
         let sources = run::open_inputs(os, &[Input::Path(path.clone())], true)?;
         let source = &sources[0];
@@ -43,7 +46,7 @@ pub fn jsonl_columns(os: &dyn Os, patterns: &[PathBuf]) -> Result<Vec<Column>> {
         for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
             let is_cut = !line.ends_with(b"\n") && bytes.len() == LOOK_BYTES;
             if !is_cut && !line.trim_ascii().is_empty() {
-                found.look(line).map_err(|why| {
+                let told = |why: String| {
                     // Of each line it says that it is the first.
                     let cause = format!(
                         "line {number}: {}",
@@ -54,7 +57,10 @@ pub fn jsonl_columns(os: &dyn Os, patterns: &[PathBuf]) -> Result<Vec<Column>> {
                         None => error.offset(at),
                         Some(_) => error,
                     }
-                })?;
+                };
+                if let Err(why) = found.look(line) {
+                    allowed.leave_out(1, told(why))?;
+                }
             }
             at += line.len() as u64;
         }

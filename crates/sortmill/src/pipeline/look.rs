@@ -15,6 +15,7 @@ use super::read::{self, Reader};
 use super::rows::{self, MakeHandRows};
 use super::verbs::{Going, Sink, Step, Steps};
 use super::{Node, NodeKind, Table};
+use crate::bad::Allowed;
 use crate::batch::Pause;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Job, Output};
@@ -129,7 +130,8 @@ impl Table {
         }
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
-        let bound = Arc::new(self.inputs.bind(&mut job));
+        let bound = Arc::new(self.inputs.bind(&mut job)?);
+        let allowed = Allowed::new(job.skip_bad);
         let (mut reader, mut steps) = (Reader::new(&bound), Steps::new(before));
         let (sunk, blamed) = (Cell::new(0), Cell::new(None));
         let lies = |input: usize, offset: u64| Going {
@@ -154,8 +156,12 @@ impl Table {
             Ok(())
         };
         let mut last = (0, 0);
-        let has_seen =
-            run::first_records(&job, &sources, how, (os, stop), |record, origin, at| {
+        let has_seen = run::first_records(
+            &job,
+            &sources,
+            (how, &allowed),
+            (os, stop),
+            |record, origin, at| {
                 if origin.input != last.0 {
                     // Functions of batches get none of two files.
                     let done = steps.pause(Pause::Chunk, lies(last.0, last.1), &mut take);
@@ -167,9 +173,15 @@ impl Table {
                 let done = reader.read(record, origin, &mut |record| {
                     steps.go(going, record, &mut take)
                 });
-                done.map_err(|error| blame(error, origin.input))?;
+                if let Err(error) = done {
+                    match reader.bad_count(record, &error) {
+                        Some(count) => allowed.leave_out(count, error)?,
+                        None => return Err(blame(error, origin.input)),
+                    };
+                }
                 Ok(has_enough.get())
-            })?;
+            },
+        )?;
         if !has_enough.get() {
             // What functions of batches have gathered, and no more records come.
             let done = steps.pause(Pause::End, lies(last.0, last.1), &mut take);

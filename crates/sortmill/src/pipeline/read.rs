@@ -26,11 +26,12 @@ use super::column::{Column, Type, Value, corrupt, row};
 use super::rows::{self, MakeHandRows, MakeRows};
 use super::verbs::Sink;
 use super::{Table, paths, wrong};
+use crate::bad::newlines;
 use crate::batch::Origin;
 use crate::columns::{Column as By, Columns, Compare, Form, Header, Name, Nulls};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Input, Job};
-use crate::order::{Format, KV_HEADER_BYTES, Separated};
+use crate::order::{Format, KV_HEADER_BYTES, Order, Separated, Wrong};
 use crate::queue::Stop;
 use crate::run;
 use crate::stage::read::{NOTHING, Source};
@@ -269,6 +270,27 @@ impl Table {
     }
 }
 
+impl Table {
+    /// The same without bad records, up to `most` of them in a run: those that are longer than they may be or cut off, and those
+    /// of which the columns cannot be made, because there are too many or too few, a value is none of its type, or a line is
+    /// no JSON object. They are counted, and the first of them told, in the report. One more ends the run.
+    ///
+    /// A record of CSV in which a quote is out of place counts once for each line that it takes in, since all of them look like
+    /// one then; and one of CSV with quotes that is longer than it may be always ends the run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] behind any verb, and of rows, of which none can be bad.
+    pub fn with_skip_bad(&self, most: u64) -> Result<Self> {
+        if !self.nodes.is_empty() || matches!(self.inputs.how, How::Rows { .. }) {
+            let cause = "how many bad records are left out is told where files are read";
+            return Err(wrong(cause.to_owned()));
+        }
+        let inputs = Inputs::clone(&self.inputs);
+        let skip_bad = most;
+        Ok(Inputs { skip_bad, ..inputs }.table())
+    }
+}
+
 /// What a table is read from.
 #[derive(Clone)]
 pub(super) struct Inputs {
@@ -281,6 +303,8 @@ pub(super) struct Inputs {
     nulls: Vec<Vec<u8>>,
     file: Option<Column>,
     line_number: Option<Column>,
+    /// So many bad records are left out.
+    skip_bad: u64,
     /// A pipe among them has been read, by this table or by another one of the same inputs.
     is_drained: Arc<AtomicBool>,
 }
@@ -333,6 +357,7 @@ impl Inputs {
             nulls: Vec::new(),
             file: None,
             line_number: None,
+            skip_bad: 0,
             is_drained: Arc::default(),
         }
     }
@@ -375,6 +400,7 @@ impl Inputs {
         job.inputs = files.into_iter().map(Input::Path).collect();
         job.decompress = true;
         job.map_knows_lines = self.line_number.is_some();
+        job.skip_bad = self.skip_bad;
         match &self.how {
             How::Text { skip_header } => {
                 job.format = Format::Lines;
@@ -472,7 +498,10 @@ impl Inputs {
     }
 
     /// How records become values, of a job whose names have been looked up.
-    pub fn bind(&self, job: &mut Job) -> Bound {
+    ///
+    /// # Errors
+    /// As [`Job::input_order`].
+    pub fn bind(&self, job: &mut Job) -> Result<Bound> {
         let shape = match &self.how {
             How::Text { .. } => Shape::Line,
             How::Csv(csv) => {
@@ -507,12 +536,19 @@ impl Inputs {
         };
         let paths = job.inputs.iter().map(Input::path);
         let files = paths.map(|path| path.as_os_str().as_encoded_bytes().to_vec());
-        Bound {
+        let files = self.file.is_some().then(|| files.collect());
+        // The engine looks at each record where the first bad one ends the job.
+        let checked_by = match &job.columns {
+            Some(_) if self.skip_bad > 0 => Some(job.input_order()?),
+            _ => None,
+        };
+        Ok(Bound {
             shape,
             columns: self.columns.clone(),
-            files: self.file.is_some().then(|| files.collect()),
+            files,
             has_line_number: self.line_number.is_some(),
-        }
+            checked_by,
+        })
     }
 }
 
@@ -529,12 +565,16 @@ pub(super) struct Bound {
     /// The names of the inputs, where they are a column.
     files: Option<Vec<Vec<u8>>>,
     has_line_number: bool,
+    /// What looks whether a record is one, where nobody else has.
+    checked_by: Option<Order>,
 }
 
 /// Makes values of records, with the scratch space of one worker.
 pub(super) struct Reader {
     bound: Arc<Bound>,
     cells: Cells,
+    /// The values of the last record were handed over, so there is nothing wrong with it.
+    has_handed: bool,
 }
 
 impl Reader {
@@ -542,6 +582,7 @@ impl Reader {
         Self {
             bound: Arc::clone(bound),
             cells: Cells::default(),
+            has_handed: false,
         }
     }
 
@@ -554,19 +595,25 @@ impl Reader {
     /// Hands the values of `record`, which lies at `origin`, to `sink`; a line that holds none it passes over.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for what is no value of its column's type; that of `sink`.
+    /// [`ErrorKind::Input`] for what is no value of its column's type, or no record, then with where in it as the offset; that of
+    /// `sink`. [`Reader::bad_count`] tells them apart.
     pub fn read(&mut self, record: &[u8], origin: Origin, sink: Sink<'_>) -> Result<()> {
         let Bound {
             shape,
             columns,
             files,
             has_line_number,
+            checked_by,
         } = &*self.bound;
-        if self.reads_lines() {
+        self.has_handed = self.reads_lines();
+        if self.has_handed {
             return sink(&[Value::Bytes(without_end(record))]);
         }
         if shape.is_nothing(record) {
             return Ok(());
+        }
+        if let Some(order) = checked_by {
+            order.check(record).map_err(none)?;
         }
         let mut rest = record.get(KV_HEADER_BYTES..).unwrap_or_default();
         match shape {
@@ -586,6 +633,34 @@ impl Reader {
             }
             (None, _) => Ok(Value::U64(origin.line)),
         };
-        row(count, value, sink)
+        row(count, value, |values| {
+            self.has_handed = true;
+            sink(values)
+        })
+    }
+
+    /// As how many bad records `record` counts, the last one, if that is what was wrong, and not what its values were handed
+    /// to. Where a quote is out of place many lines look like one record.
+    pub fn bad_count(&self, record: &[u8], error: &Error) -> Option<u64> {
+        if self.has_handed || error.kind != ErrorKind::Input {
+            return None;
+        }
+        let line = without_end(record);
+        Some(match &self.bound.shape {
+            Shape::Separated { separated, .. } if separated.check(line).is_err() => {
+                1 + newlines(line)
+            }
+            _ => 1,
+        })
+    }
+}
+
+/// The error of what is no record.
+fn none(wrong: Wrong) -> Error {
+    let error = Error::new(ErrorKind::Input, "reading the input", wrong.cause);
+    let error = error.offset(wrong.at as u64);
+    match wrong.hint {
+        Some(hint) => error.hint(hint),
+        None => error,
     }
 }

@@ -53,8 +53,9 @@ pub fn look_up_columns(
 /// [`ErrorKind::Usage`] that names it.
 pub fn check(job: &Job) -> Result<()> {
     let cause = match &job.columns {
-        Some(_) if job.skip_bad > 0 => "no record is left out where columns decide",
+        // It looks at them by itself, and tells of those that are bad.
         Some(_) if job.map.is_some() && job.map_makes_pairs => return Ok(()),
+        Some(_) if job.skip_bad > 0 => "no record is left out where columns decide",
         Some(_) if job.map.is_some() || job.reduce.is_some() => {
             "what functions make is not looked at for columns"
         }

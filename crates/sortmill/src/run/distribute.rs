@@ -4,6 +4,7 @@
 //! writes. Meanwhile this thread draws the sample; the workers begin when boundaries are known.
 
 mod deal;
+mod left_out;
 mod top;
 
 use sortmill_io::sync::{Arc, spawn};
@@ -37,6 +38,7 @@ use crate::table::Table;
 use crate::tamper::Border;
 
 use deal::{Hands, To};
+use left_out::{LeftOut, placed};
 
 /// What the phase leaves.
 pub struct Distributed {
@@ -71,6 +73,8 @@ pub struct Seen {
     dropped: Fingerprint,
     /// Bytes that were taken off the ends of lines before.
     returns_bytes: u64,
+    /// Bad records among what was cut out.
+    left_out: LeftOut,
 }
 
 /// Distributes all inputs, at the boundaries that a sample says: one that was `drawn` before, or one that is drawn
@@ -111,7 +115,7 @@ pub fn distribute(
         chunks: &queues.chunks,
         stop: shared.stop,
         as_of_start: shared.job.as_of_start,
-        skip_bad: shared.job.skip_bad,
+        allowed: &shared.allowed,
         header_lines: shared.job.header_lines,
         header: shared.job.columns.as_ref().and_then(Columns::header),
         counts_lines: shared.counts_lines(),
@@ -228,7 +232,7 @@ pub fn round<T>(
     let Shared { plan, os, stop, .. } = *shared;
     let began_ns = os.now_ns();
     let Queues { chunks, spills } = queues;
-    let in_hand = plan.input_order().has_columns().then(InHand::default);
+    let in_hand = shared.looks_for_bad().then(InHand::default);
     let in_hand = in_hand.as_ref();
     let (read_end, worker_ends, exchanged, spill_end, ended) = job_scope(stop, |threads| {
         let reader = spawn(threads, "read", || {
@@ -323,7 +327,9 @@ pub fn round<T>(
         seen.mapped.merge(&one.mapped);
         seen.dropped.merge(&one.dropped);
         read.returns_bytes += one.returns_bytes;
+        seen.left_out.merge(one.left_out);
     }
+    seen.left_out.take_out(&mut read, &mut seen.input);
     // What went to other nodes is theirs, and what came from them is ours.
     let sent = exchanged.sent.expect("no error was seen");
     let mut fingerprint = seen.mapped.without(&sent);
@@ -630,11 +636,11 @@ impl<'a> Worker<'a> {
                 key,
             );
             from = batch.offsets.end();
-            if let (true, Some((chunk, zero))) = (plan.input_order().has_columns(), chunk)
+            if let (true, Some((chunk, zero))) = (shared.looks_for_bad(), chunk)
                 && let Some(bad) = bad::in_batch(plan.input_order(), &batch, chunk, (begin, zero))
             {
                 let path = shared.job.inputs[chunk.input].path();
-                self.bad = Some(bad.at(path));
+                self.bad = Some(shared.allowed.hinted(bad.at(path)));
                 return Ok(());
             }
             let cut_out = batch.fingerprint;
@@ -663,9 +669,14 @@ impl<'a> Worker<'a> {
                     around: shared.job.map_around.as_ref(),
                     takes_several: shared.job.map_takes_several,
                 };
-                let made;
-                (made, next) = map(&batch, next, base, calls, &mut self.made, key);
+                let (made, unread);
+                (made, next, unread) = map(&batch, next, base, calls, &mut self.made, key);
                 let last = batch.offsets.range(next - 1).start;
+                if let Some(unread) = unread {
+                    let (record, left_out) =
+                        (batch.record(next - 1), &mut self.hands.seen.left_out);
+                    left_out.take(shared, unread, (record, last), chunk, (bytes, begin))?;
+                }
                 let made = made.map_err(|wrong| match (*wrong, chunk) {
                     ((error, at), Some(chunk)) => {
                         placed(error, shared, chunk, (bytes, begin), at.unwrap_or(last))
@@ -753,27 +764,6 @@ impl<'a> Worker<'a> {
             to.distribute(&made, &mut self.hands, meter)?;
         }
     }
-}
-
-/// What went wrong in a map function, told with the place of the record that it had, at byte `at` of what was cut out of
-/// `bytes[from..]`.
-fn placed(
-    mut error: Error,
-    shared: &Shared<'_>,
-    (chunk, zero): (&Chunk, usize),
-    (bytes, from): (&[u8], usize),
-    at: usize,
-) -> Error {
-    if error.path.is_some() {
-        return error;
-    }
-    if shared.counts_lines() {
-        let line = bad::line_at(chunk, bytes, (from, zero), at);
-        error.cause = format!("line {line}: {}", error.cause);
-    }
-    let offset = chunk.offset + at as u64 - zero as u64;
-    let path = shared.job.inputs[chunk.input].path();
-    error.at(path).offset(offset)
 }
 
 /// Counts what went into a stage and what came out.

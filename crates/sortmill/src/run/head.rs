@@ -3,7 +3,7 @@
 use sortmill_io::os::Kind;
 use sortmill_io::{Access, Os};
 
-use crate::bad::newlines;
+use crate::bad::{Allowed, newlines};
 use crate::batch::Origin;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
@@ -29,7 +29,8 @@ pub enum Look {
 }
 
 /// Hands the first records of `sources`, the inputs of `job`, to `see` with where they lie, until that answers that it has enough.
-/// Answers whether it has, or has seen all there are. Of an input that is no file nothing is looked at.
+/// Answers whether it has, or has seen all there are. Of an input that is no file nothing is looked at. Where bad records are
+/// `allowed` it is `see` that looks whether one is made of the columns that the job asks for.
 ///
 /// # Errors
 /// The job's, when it is ending. Inputs that cannot be read, with the place of a record that is none; that of `see`, which is
@@ -37,7 +38,7 @@ pub enum Look {
 pub fn first_records(
     job: &Job,
     sources: &[Source],
-    how: Look,
+    (how, allowed): (Look, &Allowed),
     (os, stop): (&dyn Os, &Stop),
     mut see: impl FnMut(&[u8], Origin, u64) -> Result<bool>,
 ) -> Result<bool> {
@@ -59,6 +60,7 @@ pub fn first_records(
         let mut walk = Walk {
             order: &order,
             source,
+            allowed,
             origin: Origin { input, line: 1 },
             header_left: job.header_lines,
             at: 0,
@@ -127,6 +129,7 @@ fn beginning(
 struct Walk<'a> {
     order: &'a Order,
     source: &'a Source,
+    allowed: &'a Allowed,
     origin: Origin,
     header_left: u64,
     /// Where the next record begins.
@@ -156,16 +159,23 @@ impl Walk<'_> {
                 (None, false) => return Ok(false),
                 // A quote that is never closed, which is told; or too few bytes.
                 (None, true) if has_delimiter => rest.len(),
-                (None, true) => return Err(self.wrong(0, "the last record is cut off")),
+                (None, true) => {
+                    let error = self.wrong(0, "the last record is cut off");
+                    self.allowed.leave_out(1, error)?;
+                    return Ok(false);
+                }
             };
             let record = &rest[..length];
             if self.header_left > 0 {
                 self.header_left -= 1;
             } else {
-                let checked = self.order.check(record);
+                let checked = match self.allowed.is_none() {
+                    true => self.order.check(record),
+                    false => Ok(()),
+                };
                 checked.map_err(|wrong| {
                     self.origin.line += newlines(&record[..wrong.at]);
-                    self.wrong(wrong.at, &wrong.cause)
+                    self.allowed.hinted(self.wrong(wrong.at, &wrong.cause))
                 })?;
                 stop.check()?;
                 let seen = see(record, self.origin, self.at as u64);
@@ -173,8 +183,11 @@ impl Walk<'_> {
                     if error.path.is_some() {
                         return error;
                     }
+                    let within = error.offset.unwrap_or(0) as usize;
+                    self.origin.line += newlines(record.get(..within).unwrap_or_default());
                     error.cause = self.told(&error.cause);
-                    error.at(&self.source.file.path).offset(self.at as u64)
+                    let offset = (self.at + within) as u64;
+                    error.at(&self.source.file.path).offset(offset)
                 })? {
                     return Ok(true);
                 }

@@ -85,7 +85,7 @@ use crate::temps::Temps;
 use crate::trace::Begun;
 use crate::verdict::Commit;
 use crate::yields;
-use crate::{check, cluster, progress};
+use crate::{bad, check, cluster, progress};
 
 /// What is known once the inputs have been opened and nothing has been written.
 pub struct Prepared {
@@ -690,6 +690,8 @@ pub struct Shared<'a> {
     /// What lies between mapping and writing, of a job that does nothing else.
     passing: Option<Arc<Passing>>,
     temps: &'a Temps<'a>,
+    /// How many bad records may still be left out.
+    allowed: bad::Allowed,
     /// What workers know of the first records, where only those come out.
     pub(crate) bar: Bar,
     /// The keys that boundaries are taken from, if the job says so.
@@ -730,6 +732,7 @@ impl<'a> Shared<'a> {
                 .map(|packing| Packers::new(packing, plan.block_bytes, job, stop)),
             passing: pass::passing(job, plan, stop),
             temps,
+            allowed: bad::Allowed::of(job),
             bar: Bar::default(),
             cut_keys: None,
             began_ns: os.now_ns(),

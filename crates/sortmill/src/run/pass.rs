@@ -41,7 +41,7 @@ pub fn check(job: &Job) -> Result<()> {
     let makes_pairs = job.map_makes_pairs && job.pair_bytes.is_none();
     let has_functions = job.map.is_some() && makes_pairs && job.reduce_makes_bytes.is_some();
     let is_one_file = !matches!(job.output, Output::Parts(_));
-    if !job.passes_on || (is_plain && has_functions && is_one_file && job.skip_bad == 0) {
+    if !job.passes_on || (is_plain && has_functions && is_one_file) {
         return Ok(());
     }
     let cause = "pairs that a map function makes pass on to one file or stream, as bytes that a reduce function makes of each";

@@ -1,6 +1,6 @@
 //! Batch to batches, by the user's function. Without one the batch passes as it is.
 
-use crate::batch::{Batch, Pause, Records};
+use crate::batch::{Batch, Pause, Records, Unread};
 use crate::error::Error;
 use crate::job::{Around, Mapper};
 
@@ -24,7 +24,8 @@ pub struct Calls<'m> {
 /// Calls the mapper with records of `batch`, whose bytes begin at byte `zero` of input number `input`, from number `from` on,
 /// until what it makes is a batch or no record is left; that is gathered in `made`, the caller's scratch space. Answers it,
 /// or what was wrong with the last record that the mapper saw: the function failed, made a record that is not of the job's
-/// format, or too much out of one; and the number of the next record. What the mapper held back the last time comes first.
+/// format, or too much out of one; the number of the next record; and what is wrong with the one before that, if it is to be
+/// left out. What the mapper held back the last time comes first.
 pub fn map<'a>(
     batch: &Batch<'_>,
     from: usize,
@@ -32,7 +33,7 @@ pub fn map<'a>(
     calls: Calls<'_>,
     made: &'a mut Records,
     key: u64,
-) -> (Made<'a>, usize) {
+) -> (Made<'a>, usize, Option<Unread>) {
     let Calls {
         mapper,
         around,
@@ -67,7 +68,8 @@ pub fn map<'a>(
         was_held || next > from,
         "what is around a map function calls it"
     );
-    (looked_at(made, batch.chunk, key), next)
+    let unread = made.take_unread();
+    (looked_at(made, batch.chunk, key), next, unread)
 }
 
 /// Behind which record those end that come with record `from`: so few that there is room for what is made of them.

@@ -27,7 +27,7 @@ use sortmill_io::os::Access;
 use sortmill_io::sync::Arc;
 use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring, align_up};
 
-use crate::bad::newlines;
+use crate::bad::{Allowed, newlines};
 use crate::batch::{Chunk, Goes};
 use crate::chunks::{Assignment, Chunks, Extent};
 use crate::error::{Error, ErrorKind, Result};
@@ -81,7 +81,7 @@ pub struct Reader<'a> {
     /// Ignore what is appended after the start.
     pub as_of_start: bool,
     /// How many bad records may be skipped.
-    pub skip_bad: u64,
+    pub allowed: &'a Allowed,
     /// How many lines of each input are no records: the first ones. Of records with quotes, how many of these.
     pub header_lines: u64,
     /// What they must be in each input that has any, but for byte order mark and the end of the line; `None` is anything.
@@ -138,8 +138,6 @@ impl ReadTotals {
 
 /// So many skipped records are told one by one.
 pub const SKIPPED_TOLD_MAX: usize = 100;
-/// What helps against bad records.
-const SKIP_HINT: &str = "To leave out bad records and count them, give --skip-bad N.";
 
 /// Reads everything and closes the queue.
 ///
@@ -712,19 +710,16 @@ impl Run<'_, '_, '_> {
         let error = Error::new(ErrorKind::Input, DOING, cause)
             .at(path)
             .offset(offset);
-        if self.totals.skipped < self.reader.skip_bad {
-            self.totals.skipped += 1;
-            if self.totals.skipped_first.len() < SKIPPED_TOLD_MAX {
-                self.totals.skipped_first.push(error);
-            }
-            return Ok(());
+        if matches!(self.reader.plan.input_order().format(), Format::Quoted(_)) {
+            // Most likely a quote is out of place, and what is left of the file looks like one record.
+            return Err(error);
         }
-        let may_skip = !self.reader.plan.input_order().has_columns();
-        Err(if self.reader.skip_bad == 0 && may_skip {
-            error.hint(SKIP_HINT)
-        } else {
-            error
-        })
+        let error = self.reader.allowed.leave_out(1, error)?;
+        self.totals.skipped += 1;
+        if self.totals.skipped_first.len() < SKIPPED_TOLD_MAX {
+            self.totals.skipped_first.push(error);
+        }
+        Ok(())
     }
 }
 

@@ -39,6 +39,8 @@ mod pipeline_rank;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_reduce;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_skip_bad;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_times;
 #[cfg(not(feature = "shuttle"))]
 mod progress;

@@ -26,7 +26,8 @@ use sortmill_io::sync::atomic::{AtomicBool, Ordering};
 use sortmill_io::{Buffer, Op, OpKind, Os, Pool, Ring, align_up};
 
 use super::part::{Part, Piece, Spot};
-use super::{ReadTotals, SKIP_HINT, too_long};
+use super::{ReadTotals, too_long};
+use crate::bad::SKIP_HINT;
 use crate::batch::Chunk;
 use crate::borders::Borders;
 use crate::error::{Error, ErrorKind, Result};
