@@ -491,12 +491,48 @@ def test_several_outputs_and_looks(tmp_path: Path) -> None:
         assert (tmp_path / "all").read_text().splitlines() == [line.upper() for line in lines]
         parts = [(tmp_path / "some" / f"part-0000{number}.txt").read_text() for number in range(2)]
         assert "".join(parts).splitlines() == [line.upper() for line in lines if line.endswith("9 ")]
-        assert report.counters == {"shouted": 2 * len(lines)}
+        # It was twice that: a count of bad records in front of two outputs was twice as many as there are.
+        assert report.counters == {"shouted": len(lines)}
+        assert [one["counters"] for one in report.functions] == [{"shouted": len(lines)}, {"shouted": len(lines)}, {}]
+        assert len({one["id"] for one in report.functions}) == 2
         verbs = [(one["verb"], one["records_in"]) for one in report.functions]
         assert verbs == [("map", 3000), ("map", 3000), ("filter", 3000)]
         assert report.processes["count"] == processes
         assert report.processes.get("started", 0) == 2 * processes
     assert children() == []
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_counters_of_several_outputs(tmp_path: Path, processes: int) -> None:
+    """Each function counts once, however many outputs it is in front of; and those of one name are added up."""
+    count = len(lines_of(tmp_path, 700))
+
+    def seen(record: dict[str, Any]) -> str:
+        sm.counter("seen").add()
+        sm.counter("first").add()
+        return str(record["line"])
+
+    def again(record: dict[str, Any]) -> bool:
+        sm.counter("seen").add()
+        return len(record["line"]) % 2 == 0
+
+    job = sm.Pipeline()
+    table = job.read_text(tmp_path / "in.txt").map(seen, columns={"line": str})
+    # The same function twice is two functions.
+    even = table.filter(again)
+    even.filter(again).write_text(tmp_path / "a")
+    even.sort("line").write_text(tmp_path / "b")
+    table.group_by("line").apply(lambda line, records: [len(list(records))], columns={"n": int}).write_text(tmp_path / "c")
+    job.read_text(tmp_path / "in.txt").map(seen, columns={"line": str}).write_text(tmp_path / "d")
+    report = job.run(memory="128 MiB", processes=processes)
+    half = len((tmp_path / "b").read_text().splitlines())
+    # Of the first table, of the filters, and of the table that is read for itself.
+    assert report.counters == {"seen": count + count + half + count, "first": 2 * count}
+    assert f"counted seen: {3 * count + half}" in str(report)
+    assert [one["counters"].get("seen", 0) for one in report.functions] == [count, count, half, count, count, count, 0, count]
+    # Outputs that are made in a run of their own are counted there.
+    table.write_text(tmp_path / "e")
+    assert job.run(memory="128 MiB", processes=processes).counters == {"seen": count, "first": count}
 
 
 def test_parts_beside_columns_that_stay(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ def counter(name: str) -> Counter:
     """The counter of this name, to be used in a function of a pipeline; `Report.counters` has the sums.
 
     What a function counts of a batch counts once, however often a worker process died over it, and not at all of records
-    that are only looked at to plan the job.
+    that are only looked at to plan the job. A function that several outputs of a run share is called with all records for each;
+    what it counts is that of one.
     """
     return Counter(name)
 

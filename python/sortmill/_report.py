@@ -17,9 +17,11 @@ class Report:
         self._text = text
         done: dict[str, Any] = json.loads(did)
         self.functions: list[dict[str, Any]] = done.get("functions", [])
-        """What each function of yours did: `verb`, `name`, `calls`, `records_in`, `records_out`, `busy_ns`."""
+        """What each function of yours did, for each output that it has a part in: `verb`, `name`, `calls`, `records_in`, `records_out`,
+        `busy_ns`, its own `counters`; `id` is the same for all outputs."""
         self.counters: dict[str, int] = done.get("counters", {})
-        """What functions counted (`sortmill.counter`)."""
+        """What functions counted (`sortmill.counter`), summed over all functions. One in front of several outputs is called anew for
+        each; it is counted once, for the first of them."""
         self.processes: dict[str, Any] = done.get("processes", {"count": 0})
         """The processes that functions ran in: `count`, 0 for this one, in so many `threads` at once; how many were `started`,
         `forked` from one that has imported what they begin with, and `died`; `resident_bytes_peak` of each,
@@ -47,13 +49,15 @@ class Report:
         counters: dict[str, int] = {}
         processes: dict[str, Any] = {"count": 0}
         for one in done:
-            for name, count in one["counters"].items():
-                counters[name] = counters.get(name, 0) + count
             for name, value in one["processes"].items():
                 is_sum = name in ("started", "forked", "died", "wait_ns")
                 before = processes.get(name) or 0
                 processes[name] = before + value if is_sum else max(before, value or 0) or value
         functions = [function for one in done for function in one["functions"]]
+        first = {function["id"]: function for function in reversed(functions)}
+        for function in reversed(first.values()):
+            for name, count in function["counters"].items():
+                counters[name] = counters.get(name, 0) + count
         did = {"functions": functions, "counters": counters, "processes": processes}
         return cls(json.dumps({"phases": phases, "observed": observed}), summary, json.dumps(did))
 

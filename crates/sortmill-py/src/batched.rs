@@ -14,6 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sortmill::error::{Error, ErrorKind};
+use sortmill::io::sync::atomic::{AtomicU64, Ordering};
 use sortmill::pipeline::arrow::{batch_of, gathered, schema};
 use sortmill::pipeline::{
     BatchFn, Column, Gathered, Owned, Refused, RowSink, Type, Value, hand_over,
@@ -79,6 +80,8 @@ pub fn kinds_of(columns: &[Column]) -> Vec<Type> {
 
 /// A function, and what it is told of.
 pub struct Definition {
+    /// Tells it from others of this process, in all outputs that it has a part in.
+    pub id: u64,
     pub kind: Kind,
     /// What it is called, for people.
     pub name: String,
@@ -106,9 +109,11 @@ impl Definition {
         columns: Vec<Column>,
         made: Vec<Column>,
     ) -> PyResult<Self> {
+        static IDS: AtomicU64 = AtomicU64::new(0);
         let about = py.import("sortmill._functions")?.getattr("about")?;
         let (name, is_class): (String, bool) = about.call1((&function,))?.extract()?;
         Ok(Self {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
             kind,
             name,
             kinds: kinds_of(&columns),
@@ -416,7 +421,7 @@ impl Here {
             let busy = began.elapsed();
             let said = counted(py).unwrap_or_default();
             if !is_sample && made.is_ok() {
-                self.running.count(&said);
+                self.running.count(self.number, &said);
             }
             (made, busy)
         });

@@ -139,7 +139,7 @@ impl Gathering {
             };
             self.running
                 .tally(self.number, std::mem::take(&mut of), turned.count, busy_ns);
-            self.running.count(&turned.said);
+            self.running.count(self.number, &turned.said);
             if let Some(failure) = turned.failure {
                 if let Some(raised) = failure.raised {
                     self.running.raise(raised, false);

@@ -76,7 +76,7 @@ impl Pooled {
                         let made = self.laid.len() - self.next;
                         self.running.tally(self.number, of, made, self.busy_ns);
                         if again == 0 {
-                            self.running.count(&self.piece[self.said..]);
+                            self.running.count(self.number, &self.piece[self.said..]);
                         }
                     }
                     return Ok(());

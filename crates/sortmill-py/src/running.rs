@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sortmill::io::sync::{Mutex, lock};
 use sortmill::queue::Stop;
 
@@ -21,9 +21,20 @@ pub struct Running {
     /// What functions raise ends it, though it only looks at a few records.
     is_look: bool,
     tallies: Mutex<BTreeMap<usize, Tally>>,
-    counts: Mutex<BTreeMap<String, i64>>,
+    /// What each function counted.
+    counts: Mutex<BTreeMap<usize, Counts>>,
     /// What ends the run.
     stop: Mutex<Stop>,
+}
+
+/// Sums by their names.
+type Counts = BTreeMap<String, i64>;
+
+fn add(sums: &mut Counts, counted: &Counts) {
+    for (name, &count) in counted {
+        let sum = sums.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(count);
+    }
 }
 
 /// What one function did.
@@ -77,16 +88,12 @@ impl Running {
         tally.busy_ns += busy_ns;
     }
 
-    /// Adds what functions counted, as lines of JSON, to the sums.
-    pub fn count(&self, said: &[u8]) {
+    /// Adds what function `number` counted, as lines of JSON, to its sums.
+    pub fn count(&self, number: usize, said: &[u8]) {
         let lines = said.split(|&byte| byte == b'\n');
         for line in lines.filter(|line| !line.is_empty()) {
-            let said: BTreeMap<String, i64> = serde_json::from_slice(line).unwrap_or_default();
-            let mut counts = lock(&self.counts);
-            for (name, count) in said {
-                let sum = counts.entry(name).or_default();
-                *sum = sum.saturating_add(count);
-            }
+            let said: Counts = serde_json::from_slice(line).unwrap_or_default();
+            add(lock(&self.counts).entry(number).or_default(), &said);
         }
     }
 
@@ -105,24 +112,26 @@ impl Running {
 
     /// All of it, as data: `functions`, `counters`, `processes`.
     pub fn told(&self, functions: &[Arc<Definition>], place: Place) -> Value {
-        let tallies = lock(&self.tallies);
+        let (tallies, counts) = (lock(&self.tallies), lock(&self.counts));
+        let nothing = Counts::new();
         let function = |(number, definition): (usize, &Arc<Definition>)| {
             let tally = tallies.get(&number).copied().unwrap_or_default();
             json!({
+                "id": definition.id,
                 "verb": definition.kind.name(),
                 "name": definition.name,
                 "calls": tally.calls,
                 "records_in": tally.records_in,
                 "records_out": tally.records_out,
                 "busy_ns": tally.busy_ns,
+                "counters": counts.get(&number).unwrap_or(&nothing),
             })
         };
         let functions: Vec<Value> = functions.iter().enumerate().map(function).collect();
-        let counts = lock(&self.counts);
-        let counters: Map<String, Value> = counts
-            .iter()
-            .map(|(name, &count)| (name.clone(), json!(count)))
-            .collect();
+        let mut counters = Counts::new();
+        for of_one in counts.values() {
+            add(&mut counters, of_one);
+        }
         let processes = match (place, &self.pool) {
             (_, Some(pool)) => pool.told(),
             (Place::Here(threads), None) => json!({"count": 0, "threads": threads}),
