@@ -4,7 +4,11 @@ import bz2
 import functools
 import io
 import operator
+import os
 import random
+import signal
+import time
+import warnings
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -102,6 +106,65 @@ def test_a_cell_that_is_mended(tmp_path: Path) -> None:
     table.map(lambda record: {"n": len(record["user"])}, {"n": int}).write_csv(tmp_path / "out.csv")
     job.run(processes=0)
     assert (tmp_path / "out.csv").read_text() == "n\n3\n3\n3\n"
+
+
+def test_a_cell_behind_one_that_failed(tmp_path: Path) -> None:
+    """What had failed was tried first by every run behind it, so that nothing else was made any more."""
+    (tmp_path / "in.csv").write_text(CSV)
+    job = sm.Pipeline()
+    table = job.read_csv(tmp_path / "in.csv", {"user": str})
+    bad = table.map(lambda record: 1 / 0, {"n": int})
+    table.write_csv(tmp_path / "first.csv")
+    bad.observe(n=sm.count()).write_csv(tmp_path / "a.csv")
+    table.write_csv(tmp_path / "behind.csv")
+    # Nothing new is asked for: it is tried again.
+    for _ in range(2):
+        with pytest.raises(sm.FunctionError):
+            job.run(processes=0)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["first.csv", "in.csv"]
+        job.explain(processes=0)
+    made = (tmp_path / "first.csv").stat().st_mtime_ns
+    table.observe(n=sm.count()).write_csv(tmp_path / "b.csv")
+    with pytest.warns(UserWarning, match="a.csv could not be made and is not tried again"):
+        report = job.run(processes=0)
+    # What it was in front of had not been tried.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.csv", "behind.csv", "first.csv", "in.csv"]
+    assert (tmp_path / "first.csv").stat().st_mtime_ns == made and report.observed == {"n": 3}
+    # What cannot begin is no different; and a cell that runs again as a whole loses nothing.
+    for _ in range(2):
+        table.write_csv(tmp_path / "c.csv")
+        table.write_csv(tmp_path / "b.csv", mode="error")
+        with pytest.raises(sm.UsageError, match="has this name already"):
+            job.run(processes=0)
+    table.write_csv(tmp_path / "d.csv")
+    with pytest.warns(UserWarning, match="b.csv could not be made"):
+        job.run(processes=0)
+    assert (tmp_path / "c.csv").exists() and (tmp_path / "d.csv").exists()
+
+
+def test_a_cell_behind_one_that_was_ended(tmp_path: Path) -> None:
+    """Who ends a run wants what it was about still."""
+    (tmp_path / "in.csv").write_text(CSV)
+    job = sm.Pipeline()
+    table = job.read_csv(tmp_path / "in.csv", {"user": str})
+    has_ended: list[bool] = []
+
+    def ends(record: dict[str, Any]) -> dict[str, Any]:
+        if not has_ended:
+            has_ended.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                time.sleep(0.01)
+        return record
+
+    table.map(ends, {"user": str}).write_csv(tmp_path / "a.csv")
+    with pytest.raises(KeyboardInterrupt):
+        job.run(processes=0)
+    table.write_csv(tmp_path / "b.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        job.run(processes=0)
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text() == "user\nann\nbob\nann\n"
 
 
 def test_a_cell_behind_another(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Never
 
 from . import _sortmill
@@ -96,6 +97,8 @@ class Pipeline:
         """So many outputs, the first ones, are there."""
         self._tried = 0
         """And of so many a run has been asked, whatever came of it."""
+        self._failed: str | None = None
+        """The one that could not be made."""
 
     def __repr__(self) -> str:
         return f"<a pipeline of {len(self._jobs)} output{'s' * (len(self._jobs) != 1)}>"
@@ -262,7 +265,8 @@ class Pipeline:
 
         Several outputs are made one after the other, each from the inputs, so none may be read by one behind it: each is there
         whole or not at all, and an error leaves those that were complete before. Those that an earlier run has made are not made
-        again, unless there are no others.
+        again, unless there are no others. One that failed is tried again, but where others have been asked for since: then it is
+        forgotten, with a warning.
 
         `memory` is the most the engine may use, in bytes or as "4 GiB"; half of what is available if not said, more where
         a job needs that at least. `temp` are
@@ -273,24 +277,36 @@ class Pipeline:
         """
         settings = asked(memory, temp, threads, processes, worker_memory)
         begin, jobs = self._written()
-        self._tried = len(self._jobs)
+        self._tried, self._failed = len(self._jobs), None
         outputs, reads = self._outputs[begin:], self._reads[begin:]
         pipes: list[str] = []
-        for job in jobs:
-            job.check()
-            for pipe in job.pipes() if len(jobs) > 1 else []:
-                if pipe in pipes:
-                    raise UsageError(f"{pipe} is a pipe, which can be read once, and two outputs are made from it: write it to a file first")
-                pipes.append(pipe)
+        for number, job in enumerate(jobs):
+            with self._trying(outputs[number]):
+                job.check()
+                for pipe in job.pipes() if len(jobs) > 1 else []:
+                    if pipe in pipes:
+                        raise UsageError(f"{pipe} is a pipe, which can be read once, and two outputs are made from it: write it to a file first")
+                    pipes.append(pipe)
         for number, files in enumerate(reads):
-            _none_read(outputs[:number], files, "is read for the outputs behind it, too: write it last, or to another place")
+            with self._trying(outputs[number]):
+                _none_read(outputs[:number], files, "is read for the outputs behind it, too: write it last, or to another place")
         reports: list[tuple[str, str, str]] = []
         for number, job in enumerate(jobs):
             why = "has become one of the files that are read: write it to another place"
-            _none_read(outputs[:number], reads[number], why)
-            reports.append(_watched(job.run, settings, progress))
+            with self._trying(outputs[number]):
+                _none_read(outputs[:number], reads[number], why)
+                reports.append(_watched(job.run, settings, progress))
             self._made = max(self._made, begin + number + 1)
         return Report.joined(reports)
+
+    @contextmanager
+    def _trying(self, output: str) -> Iterator[None]:
+        """Notes that an output could not be made; not that somebody ended the run."""
+        try:
+            yield
+        except Exception:
+            self._failed = output
+            raise
 
     def explain(
         self,
@@ -314,8 +330,22 @@ class Pipeline:
         """The outputs of a run, and how many are in front of them."""
         if not self._jobs:
             raise UsageError("nothing is written: a pipeline ends with write_csv, write_jsonl or write_text")
+        failed = self._failed
+        if failed is not None and len(self._jobs) > self._tried and (at := self._outputs.index(failed)) >= self._made:
+            # It would end this run, too, and each one behind it.
+            self._drop(at)
+            told = f"{failed} could not be made and is not tried again, now that others are asked for: write it anew to have it"
+            warnings.warn(told, stacklevel=3)
         begin = self._made if self._made < len(self._jobs) else 0
         return begin, self._jobs[begin:]
+
+    def _drop(self, at: int) -> None:
+        """Forgets an output of which a run has been asked."""
+        if self._outputs[at] == self._failed:
+            self._failed = None
+        del self._outputs[at], self._reads[at], self._jobs[at]
+        self._tried -= 1
+        self._made -= at < self._made
 
     def _write(self, job: _sortmill.Job, path: Path, reads: Sequence[str]) -> Pipeline:
         name = os.path.realpath(path)
@@ -324,10 +354,9 @@ class Pipeline:
             if at >= self._tried:
                 raise UsageError(f"two outputs have the name {os.fspath(path)}")
             # It has been made, or could not be, and is said anew, as by a cell of a notebook that runs again.
-            del self._outputs[at], self._reads[at], self._jobs[at]
-            self._tried -= 1
-            self._made -= at < self._made
-        known = dict(seen for other in self._jobs for seen in other.observed())
+            self._drop(at)
+        others = [other for output, other in zip(self._outputs, self._jobs) if output != self._failed]
+        known = dict(seen for other in others for seen in other.observed())
         for what, number in job.observed():
             if known.get(what, number) != number:
                 raise UsageError(f"two things observed are called {what}")
