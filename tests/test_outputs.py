@@ -74,6 +74,26 @@ def test_folders_of_compressed_files(tmp_path: Path, draw: random.Random, codec:
     assert (tmp_path / "small" / "part-00000.txt").read_text().splitlines() == lines
 
 
+def test_records_of_several_outputs(tmp_path: Path) -> None:
+    """They were those that came to the first output, and those that went to the last."""
+    (tmp_path / "in").write_text("".join(f"{number % 7}\n" for number in range(100)))
+    job = sm.Pipeline()
+    lines = job.read_text(tmp_path / "in")
+    lines.filter(sm.matches("line", "[0-3]")).write_text(tmp_path / "some")
+    lines.distinct().write_text(tmp_path / "each")
+    lines.group_by("line").agg(n=sm.count()).top(3, by="n").write_csv(tmp_path / "first", files=2)
+    report = job.run(memory="128 MiB")
+    some = len((tmp_path / "some").read_text().splitlines())
+    assert (report.records_in, report.records_out) == (100, some + 7 + 3)
+    assert repr(report) == f"<sortmill.Report: 100 records in, {some + 10} out>"
+    # Tables that are read by themselves, each for two outputs.
+    for name, table in [("a", job.from_iter(range(5), {"n": int})), ("b", job.from_iter(range(20), {"n": int})), ("c", lines)]:
+        table.write_csv(tmp_path / f"{name}1")
+        table.filter(lambda record: False).write_text(tmp_path / f"{name}2")
+    report = job.run(memory="128 MiB", processes=0)
+    assert (report.records_in, report.records_out) == (125, 125)
+
+
 def test_how_a_file_is_compressed(tmp_path: Path) -> None:
     """As the end of its name says, or as is said; the level matters."""
     text = "".join(f"{number * 7919 % 10007} {'a' * (number % 9)}\n" for number in range(60_000))

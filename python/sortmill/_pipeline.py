@@ -297,7 +297,7 @@ class Pipeline:
                 _none_read(outputs[:number], reads[number], why)
                 reports.append(_watched(job.run, settings, progress))
             self._made = max(self._made, begin + number + 1)
-        return Report.joined(reports)
+        return Report.joined(reports, [id(files) for files in reads])
 
     @contextmanager
     def _trying(self, output: str) -> Iterator[None]:
@@ -369,9 +369,10 @@ class Pipeline:
 class Table:
     """A table that is still to be made."""
 
-    def __init__(self, pipeline: Pipeline, table: _sortmill.Table, reads: Sequence[str] = ()) -> None:
+    def __init__(self, pipeline: Pipeline, table: _sortmill.Table, reads: Sequence[str] | None = None) -> None:
         self._pipeline = pipeline
-        self._reads = reads
+        # A list of its own tells it, and all that is made of it, from other tables that are read.
+        self._reads: Sequence[str] = [] if reads is None else reads
         self._table = table
         self._unread: _sortmill.Rows | None = None
         self._report: Report | None = None

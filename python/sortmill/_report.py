@@ -26,6 +26,7 @@ class Report:
         """The processes that functions ran in: `count`, 0 for this one, in so many `threads` at once; how many were `started`,
         `forked` from one that has imported what they begin with, and `died`; `resident_bytes_peak` of each,
         `server_bytes_peak` of that one."""
+        self._records: tuple[int, int] | None = None
         self.summary: str = summary
         """A few lines for people."""
         data: dict[str, Any] = json.loads(text)
@@ -37,8 +38,9 @@ class Report:
         """What `Table.observe` was to observe. A float that is no number is `None`."""
 
     @classmethod
-    def joined(cls, reports: Sequence[tuple[str, str, str]]) -> Report:
-        """That of several jobs, one after the other: what functions did in all of them, in the most processes of one."""
+    def joined(cls, reports: Sequence[tuple[str, str, str]], read: Sequence[int]) -> Report:
+        """That of several jobs, one after the other: what functions did in all of them, in the most processes of one. Jobs of the
+        same number in `read` read the same."""
         if len(reports) == 1:
             return cls(*reports[0])
         told: list[dict[str, Any]] = [json.loads(text) for text, _, _ in reports]
@@ -59,17 +61,21 @@ class Report:
             for name, count in function["counters"].items():
                 counters[name] = counters.get(name, 0) + count
         did = {"functions": functions, "counters": counters, "processes": processes}
-        return cls(json.dumps({"phases": phases, "observed": observed}), summary, json.dumps(did))
+        joined = cls(json.dumps({"phases": phases, "observed": observed}), summary, json.dumps(did))
+        each = [cls(*one) for one in reports]
+        came = {number: one.records_in for number, one in zip(read, each)}
+        joined._records = sum(came.values()), sum(one.records_out for one in each)
+        return joined
 
     @property
     def records_in(self) -> int:
-        """Records that were read."""
-        return int(self.phases[0]["report"]["fingerprints"]["input"]["records"])
+        """Records that were read; of a table that several outputs are made from, once."""
+        return self._records[0] if self._records else int(self.phases[0]["report"]["fingerprints"]["input"]["records"])
 
     @property
     def records_out(self) -> int:
-        """Records that were written."""
-        return int(self.phases[-1]["report"]["fingerprints"]["written"]["records"])
+        """Records that were written, to all outputs together."""
+        return self._records[1] if self._records else int(self.phases[-1]["report"]["fingerprints"]["written"]["records"])
 
     def to_json(self) -> str:
         """All of it."""
