@@ -34,7 +34,7 @@ def test_expressions_are_those_of_python(draw: random.Random) -> None:
         sums=i + u * 2 - 7, parts=f / 3 + 1 / (u + 1), floor=i // 7, rest=i % -7, wrapped=f % 2, minus=-i, size=abs(f),
         ahead=100 - i, twice=2 * f, is_more=i + 1 > u, is_same=(s == "ä") | ~b & (s != "a"), whole=(f * 10).cast(int),
         real=u.cast("f64"), bit=b.cast(int), both=none + i, known=none.fill_null(0) * 2, lacks=none.is_null(),
-        chosen=sm.if_else(i < 0, -1, u.cast(int)), text=sm.if_else(b, s, "no"), odd=sm.if_else(i % 2 == 1, i, None),
+        root=u.sqrt(), root_of_none=abs(none).sqrt(), chosen=sm.if_else(i < 0, -1, u.cast(int)), text=sm.if_else(b, s, "no"), odd=sm.if_else(i % 2 == 1, i, None),
         even=sm.if_else(i % 2 == 1, None, s), three=sm.lit(3), at_most=sm.if_else(b & (i <= 3), i, 3),
     )
     types = made.columns
@@ -48,7 +48,8 @@ def test_expressions_are_those_of_python(draw: random.Random) -> None:
             "sums": i + u * 2 - 7, "parts": f / 3 + 1 / (u + 1), "floor": i // 7, "rest": i % -7, "wrapped": f % 2, "minus": -i,
             "size": abs(f), "ahead": 100 - i, "twice": 2 * f, "is_more": i + 1 > u, "is_same": s == "ä" or not b and s != "a",
             "whole": int(f * 10), "real": float(u), "bit": int(b), "both": None if none is None else none + i,
-            "known": (none or 0) * 2, "lacks": none is None, "chosen": -1 if i < 0 else u, "text": s if b else "no", "three": 3,
+            "known": (none or 0) * 2, "lacks": none is None,
+            "root": math.sqrt(u), "root_of_none": None if none is None else math.sqrt(abs(none)), "chosen": -1 if i < 0 else u, "text": s if b else "no", "three": 3,
             "at_most": i if b and i <= 3 else 3, "odd": i if i % 2 else None, "even": None if i % 2 else s,
         }
 
@@ -296,3 +297,17 @@ def test_is_in_compares_whole_numbers_with_floats_as_equality_does(number: int, 
     table = sm.Pipeline().from_iter([{"i": number}], {"i": int})
     told = table.with_columns(same=sm.col("i") == other, one=sm.col("i").is_in([other, 1.5])).collect()
     assert told[0]["one"] == told[0]["same"]
+def test_an_expression_that_doubles_is_refused() -> None:
+    """Each round uses twice what the one before made: 25 rounds took all memory, and had no end."""
+    table = sm.Pipeline().from_iter([3.0], {"x": float})
+    x = y = sm.col("x")
+    with pytest.raises(sm.UsageError, match=r"at most 100000 others.*with_columns gives that a name"):
+        for _ in range(25):
+            y = (y + x / y) / 2
+    table = table.with_columns(y=x)
+    for _ in range(25):
+        table = table.with_columns(y=(sm.col("y") + x / sm.col("y")) / 2)
+    [found] = table.collect(memory="128 MiB")
+    assert found["y"] == pytest.approx(math.sqrt(3))
+    many = table.filter(sm.col("x").is_in(range(200_000)))
+    assert len(many.collect(memory="128 MiB")) == 1

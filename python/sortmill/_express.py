@@ -37,6 +37,10 @@ class Expr:
         (name,) = (name for _, name in columns_of({"cast": type}))
         return Expr(self._expr.cast(name))
 
+    def sqrt(self) -> Expr:
+        """The square root of a number, a float; NaN of one below zero."""
+        return self._unary("sqrt")
+
     def is_null(self) -> Expr:
         """Whether it is `None`."""
         return self._unary("is_null")

@@ -33,6 +33,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "write_parquet": "write_arrow(path), or collect_arrow() and pyarrow.parquet",
     },
     "Expr": {
+        **{name: f"numpy.{name} of a batch, in map_batches(..., batch_format='numpy')" for name in ("exp", "log", "log10", "sin", "cos")},
         **{name: f"of the records of a group, or of all, agg(x=sm.{name}('column')) makes one" for name in ("sum", "mean", "min", "max", "count", "first")},
         "abs": "abs(sm.col('x'))",
         "alias": "with_columns(name=...) and agg(name=...) give names",

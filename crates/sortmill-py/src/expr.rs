@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sortmill::pipeline::{self, Binary, EXPR_DEPTH_MAX, Type, Unary};
+use sortmill::pipeline::{self, Binary, EXPR_COUNT_MAX, EXPR_DEPTH_MAX, Type, Unary};
 
 use crate::errors::misused;
 use crate::table::{kind, or_null};
@@ -111,8 +111,8 @@ impl Expr {
     }
 }
 
-/// What is made of some expressions. Too many in each other are refused while they are built: each one more copies all that are in it,
-/// which calls itself once for each.
+/// What is made of some expressions. Too many in each other are refused while they are built, because what looks into one calls itself
+/// once for each; and so is one of too many, since what computes it has each of them as often as it is used.
 fn made_of<const N: usize>(
     py: Python<'_>,
     of: [&Expr; N],
@@ -126,7 +126,16 @@ fn made_of<const N: usize>(
         );
         return Err(misused(py, cause));
     }
-    Ok(Expr(make(of.map(|one| one.0.clone()))?, depth))
+    let made = make(of.map(|one| one.0.clone()))?;
+    if made.part_count() > EXPR_COUNT_MAX {
+        let cause = format!(
+            "an expression is made of at most {EXPR_COUNT_MAX} others, and this one of {}, as one of them is used again and again; \
+             with_columns gives that a name, and it is computed once: table = table.with_columns(y=...), and sm.col('y') behind it",
+            made.part_count()
+        );
+        return Err(misused(py, cause));
+    }
+    Ok(Expr(made, depth))
 }
 
 impl Expr {

@@ -19,6 +19,8 @@
 
 use std::ops;
 
+use sortmill_io::sync::Arc;
+
 use super::aggregate::Owned;
 use super::column::{Type, Value};
 use super::reckon::Reckoned;
@@ -32,23 +34,28 @@ use crate::error::Result;
 /// Whole numbers stay whole and are exact: what a u64, or with an i64 in it an i64, cannot hold is bad input, as is a remainder
 /// by 0. Beside a float all are floats, and a quotient (`/`) is always one; floats are reckoned with as IEEE 754 has it, so the
 /// same records give the same bytes on every machine. Of no value there is none.
+///
+/// One that others are made of is theirs and its own: nothing is copied, however often it is used.
 #[derive(Clone, Debug)]
-pub struct Expr(pub(super) Said);
+pub struct Expr(pub(super) Said, usize);
 
 #[derive(Clone, Debug)]
 pub(super) enum Said {
     Column(String),
     Literal(Owned),
-    Unary(Unary, Box<Expr>),
-    Binary(Binary, Box<[Expr; 2]>),
-    IfElse(Box<[Expr; 3]>),
-    Cast(Type, Box<Expr>),
-    Function(Function, Box<Expr>),
-    IsIn(Box<Expr>, Vec<Expr>),
+    Unary(Unary, Arc<Expr>),
+    Binary(Binary, Arc<[Expr; 2]>),
+    IfElse(Arc<[Expr; 3]>),
+    Cast(Type, Arc<Expr>),
+    Function(Function, Arc<Expr>),
+    IsIn(Arc<Expr>, Vec<Expr>),
 }
 
 /// So many expressions are in each other at most: each takes some of a thread's stack.
 pub const EXPR_DEPTH_MAX: usize = 500;
+
+/// An expression is made of so many others at most: one that a loop uses twice each time is twice as many each time.
+pub const EXPR_COUNT_MAX: usize = 100_000;
 
 /// What functions make of a value (`compute.rs`).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,6 +89,8 @@ pub enum Unary {
     Minus,
     /// A number without its sign.
     Abs,
+    /// The square root of a number, a float; of one below zero what is no number.
+    Sqrt,
     /// True of false, false of true.
     Not,
     /// Whether there is no value.
@@ -126,9 +135,10 @@ pub enum Binary {
 }
 
 impl Unary {
-    const ALL: [(&'static str, Self); 5] = [
+    const ALL: [(&'static str, Self); 6] = [
         ("-", Self::Minus),
         ("abs", Self::Abs),
+        ("sqrt", Self::Sqrt),
         ("not", Self::Not),
         ("is_null", Self::IsNull),
         ("list_length", Self::ListLength),
@@ -185,18 +195,18 @@ impl Binary {
 
 /// The value of a column.
 pub fn col(name: impl Into<String>) -> Expr {
-    Expr(Said::Column(name.into()))
+    Expr(Said::Column(name.into()), 1)
 }
 
 /// A value, the same in each record. A whole number that is not negative is of type u64 beside others of it, and else i64.
 pub fn lit(value: impl Into<Owned>) -> Expr {
-    Expr(Said::Literal(value.into()))
+    Expr(Said::Literal(value.into()), 1)
 }
 
 /// No value, which [`if_else`] takes in place of one of its two: it is of the type of the other.
 #[must_use]
 pub fn null() -> Expr {
-    Expr(Said::Literal(Owned::Plain(Value::Null)))
+    Expr(Said::Literal(Owned::Plain(Value::Null)), 1)
 }
 
 /// The one where `condition` is true, and else, also where that is missing, the other. Only that one is computed.
@@ -205,11 +215,9 @@ pub fn if_else(
     then: impl Into<Expr>,
     otherwise: impl Into<Expr>,
 ) -> Expr {
-    Expr(Said::IfElse(Box::new([
-        condition.into(),
-        then.into(),
-        otherwise.into(),
-    ])))
+    let of = [condition.into(), then.into(), otherwise.into()];
+    let count = counted(&of);
+    Expr(Said::IfElse(Arc::new(of)), count)
 }
 
 /// How many numbers the list in `column` has, a u64: one that [`super::Groups::pack`] made.
@@ -217,17 +225,37 @@ pub fn list_length(column: impl Into<String>) -> Expr {
     col(column).unary(Unary::ListLength)
 }
 
+/// Of how many others one is made of these, itself among them.
+fn counted(of: &[Expr]) -> usize {
+    of.iter().fold(1, |sum, one| sum.saturating_add(one.1))
+}
+
 impl Expr {
+    /// Of how many columns, values, operators and functions it is made, each as often as it is used; values of [`Expr::is_in`] are
+    /// none. More than [`EXPR_COUNT_MAX`] are refused by what takes it.
+    #[must_use]
+    pub fn part_count(&self) -> usize {
+        self.1
+    }
+
+    /// What is made of it alone.
+    fn made(self, said: impl FnOnce(Arc<Self>) -> Said) -> Self {
+        let count = self.1.saturating_add(1);
+        Self(said(Arc::new(self)), count)
+    }
+
     /// What `what` makes of it.
     #[must_use]
     pub fn unary(self, what: Unary) -> Self {
-        Self(Said::Unary(what, Box::new(self)))
+        self.made(|of| Said::Unary(what, of))
     }
 
     /// What `what` makes of it and another.
     #[must_use]
     pub fn binary(self, what: Binary, other: impl Into<Self>) -> Self {
-        Self(Said::Binary(what, Box::new([self, other.into()])))
+        let of = [self, other.into()];
+        let count = counted(&of);
+        Self(Said::Binary(what, Arc::new(of)), count)
     }
 
     /// Whether it is [`null`].
@@ -237,20 +265,26 @@ impl Expr {
 
     /// What `function` makes of it.
     pub(super) fn function(self, function: Function) -> Self {
-        Self(Said::Function(function, Box::new(self)))
+        self.made(|of| Said::Function(function, of))
     }
 
     /// The same as a value of type `kind`: of floats the whole part, of false and true 0 and 1. A number that the type does not
     /// hold is bad input. What text says tells [`super::parse`].
     #[must_use]
     pub fn cast(self, kind: Type) -> Self {
-        Self(Said::Cast(kind, Box::new(self)))
+        self.made(|of| Said::Cast(kind, of))
     }
 
     /// [`Unary::Abs`].
     #[must_use]
     pub fn abs(self) -> Self {
         self.unary(Unary::Abs)
+    }
+
+    /// [`Unary::Sqrt`].
+    #[must_use]
+    pub fn sqrt(self) -> Self {
+        self.unary(Unary::Sqrt)
     }
 
     /// [`Unary::IsNull`].
@@ -269,7 +303,7 @@ impl Expr {
     #[must_use]
     pub fn is_in<E: Into<Self>>(self, values: impl IntoIterator<Item = E>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
-        Self(Said::IsIn(Box::new(self), values))
+        self.made(|of| Said::IsIn(of, values))
     }
 
     /// [`Binary::FloorDivide`].

@@ -35,6 +35,7 @@ enum Step {
     Both(Binary),
     Minus,
     Abs,
+    Sqrt,
 }
 
 impl Floats {
@@ -77,11 +78,12 @@ impl Floats {
         made
     }
 
-    /// That of what is made of one, [`Unary::Minus`] or [`Unary::Abs`].
+    /// That of what is made of one, [`Unary::Minus`], [`Unary::Sqrt`] or [`Unary::Abs`].
     pub fn of_one(what: Unary, one: Node) -> Self {
         let mut made = Self::new(one);
         made.steps.push(match what {
             Unary::Minus => Step::Minus,
+            Unary::Sqrt => Step::Sqrt,
             _ => Step::Abs,
         });
         made
@@ -115,6 +117,10 @@ impl Floats {
                 }
                 Step::Abs => {
                     hand = hand.abs();
+                    continue;
+                }
+                Step::Sqrt => {
+                    hand = hand.sqrt();
                     continue;
                 }
                 Step::Column(at) => there(float(record[*at])),

@@ -100,7 +100,9 @@ pub use column::{Column, Type, Value};
 pub use command::Command;
 pub use compute::{hash, micros, parse, timestamp};
 pub use exact::ExactSum;
-pub use express::{Binary, EXPR_DEPTH_MAX, Expr, Unary, col, if_else, list_length, lit, null};
+pub use express::{
+    Binary, EXPR_COUNT_MAX, EXPR_DEPTH_MAX, Expr, Unary, col, if_else, list_length, lit, null,
+};
 pub use gather::{
     BATCH_BYTES, BatchFn, Gather, Gathered, MakeBatchFn, Present, Refused, RowSink, hand_over,
     most_within,

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use super::aggregate::Owned;
 use super::column::{Column, Type, Value};
 use super::compute::hash_of;
-use super::express::{Binary, EXPR_DEPTH_MAX, Expr, Function, Said, Unary};
+use super::express::{Binary, EXPR_COUNT_MAX, EXPR_DEPTH_MAX, Expr, Function, Said, Unary};
 use super::floats::Floats;
 use super::is_in::Set;
 use super::lists::list_length;
@@ -31,6 +31,7 @@ pub(super) enum Node {
     Literal(Owned),
     Minus(Box<Node>),
     Abs(Box<Node>),
+    Sqrt(Box<Node>),
     Not(Box<Node>),
     IsNull(Box<Node>),
     ListLength(Box<Node>),
@@ -58,6 +59,13 @@ impl Reckoned {
     /// # Errors
     /// [`ErrorKind::Usage`] for a column that is not there, or is not of a type that can be reckoned with so.
     pub fn new(expr: &Expr, table: &[Column]) -> Result<Self> {
+        if expr.part_count() > EXPR_COUNT_MAX {
+            return Err(wrong(format!(
+                "an expression is made of at most {EXPR_COUNT_MAX} others, and this one of {}; with_columns gives one of them a name, \
+                 which is computed once",
+                expr.part_count()
+            )));
+        }
         Self::below(EXPR_DEPTH_MAX, expr, table)
     }
 
@@ -204,7 +212,7 @@ impl Reckoned {
 
     fn unary(self, what: Unary) -> Result<Self> {
         let (is_fit, wanted) = match what {
-            Unary::Minus | Unary::Abs => (self.kind.is_number(), "a number"),
+            Unary::Minus | Unary::Abs | Unary::Sqrt => (self.kind.is_number(), "a number"),
             Unary::Not => (self.kind == Type::Bool, "a condition"),
             Unary::IsNull => (true, "anything"),
             Unary::ListLength => (self.kind == Type::Binary, "a list, which is binary"),
@@ -212,18 +220,23 @@ impl Reckoned {
         if !is_fit {
             return Err(self.refused(what.symbol(), wanted));
         }
-        let is_float = self.kind == Type::F64 && !self.nullable;
-        if is_float && matches!(what, Unary::Minus | Unary::Abs) {
+        let one = match what {
+            Unary::Sqrt => self.cast(Type::F64)?,
+            _ => self,
+        };
+        let is_float = one.kind == Type::F64 && !one.nullable;
+        if is_float && matches!(what, Unary::Minus | Unary::Abs | Unary::Sqrt) {
             return Ok(Self {
-                node: Node::Floats(Floats::of_one(what, self.node)),
-                ..self
+                node: Node::Floats(Floats::of_one(what, one.node)),
+                ..one
             });
         }
-        let of = Box::new(self.node);
-        let (node, kind) = match (what, self.kind) {
+        let of = Box::new(one.node);
+        let (node, kind) = match (what, one.kind) {
             (Unary::Minus, Type::F64) => (Node::Minus(of), Type::F64),
             (Unary::Minus, _) => (Node::Minus(of), Type::I64),
             (Unary::Abs, kind) => (Node::Abs(of), kind),
+            (Unary::Sqrt, kind) => (Node::Sqrt(of), kind),
             (Unary::Not, _) => (Node::Not(of), Type::Bool),
             (Unary::IsNull, _) => (Node::IsNull(of), Type::Bool),
             (Unary::ListLength, _) => (Node::ListLength(of), Type::U64),
@@ -231,7 +244,7 @@ impl Reckoned {
         Ok(Self {
             node,
             kind,
-            nullable: self.nullable && what != Unary::IsNull,
+            nullable: one.nullable && what != Unary::IsNull,
         })
     }
 
@@ -424,6 +437,10 @@ impl Node {
                 })?,
                 value => value,
             },
+            Self::Sqrt(of) => match of.value(record)? {
+                Value::F64(value) => Value::F64(one_nan(value.sqrt())),
+                _ => Value::Null,
+            },
             Self::Not(of) => match of.value(record)? {
                 Value::Bool(value) => Value::Bool(!value),
                 _ => Value::Null,
@@ -586,11 +603,14 @@ fn of_whole(what: Binary, one: i128, other: i128) -> Option<i128> {
 
 /// A float as it is, of all that are no numbers the same one: their bits differ between processors.
 pub(super) fn one_nan(value: f64) -> f64 {
+    const INFINITY_BITS: u64 = 0x7ff0 << 48;
     const NAN_BITS: u64 = 0x7ff8 << 48;
-    match value.is_nan() {
-        true => f64::from_bits(NAN_BITS),
-        false => value,
-    }
+    // By its bits: where floats are compared, a compiler takes any that is no number, as a root of one below zero, for this one.
+    let bits = value.to_bits();
+    f64::from_bits(match bits & u64::MAX >> 1 > INFINITY_BITS {
+        true => NAN_BITS,
+        false => bits,
+    })
 }
 
 /// Of what is no number any such: [`one_nan`] is still to be asked.

@@ -66,6 +66,10 @@ fn numbers_are_reckoned_with() {
     check(-u(), of, I64, Value::I64(-3));
     check(i().abs(), of, I64, Value::I64(7));
     check((f() - 3).abs(), of, F64, Value::F64(2.5));
+    check((u() + 1).sqrt(), of, F64, Value::F64(2.0));
+    check((f() / 2).sqrt() + 1, of, F64, Value::F64(1.5));
+    check((i() + col("none")).sqrt(), of, F64, Value::Null);
+    check(i().sqrt(), of, F64, Value::F64(f64::NAN));
     check((f() * 7).cast(U64), of, U64, Value::U64(3));
     check((f() * -7).cast(I64), of, I64, Value::I64(-3));
     check(col("b").cast(I64) + u(), of, I64, Value::I64(3));
@@ -180,6 +184,24 @@ fn expressions_in_each_other_are_not_too_many() {
         assert_eq!(error.kind, ErrorKind::Usage);
         assert!(error.cause.contains("at most 500 others"), "{error}");
     }
+}
+
+/// Each round uses twice what the one before made: 25 rounds had no end, and took all memory.
+#[test]
+fn expressions_are_not_made_of_too_many() {
+    let round = |y: Expr| (&y + 3.0 / y.clone()) / 2;
+    let of = |count: usize| (0..count).fold(col("f"), |y, _| round(y));
+    let found = (0..5).fold(0.5, |y: f64, _| (y + 3.0 / y) * 0.5);
+    check(of(5), (0, 3, 0.5), Type::F64, Value::F64(found));
+    assert_eq!(of(2).part_count(), 2 * (2 + 5) + 5);
+    for count in [25, 200] {
+        let error = Reckoned::new(&of(count), &columns()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Usage);
+        assert!(error.cause.contains("at most 100000 others"), "{error}");
+    }
+    // Values among which one is looked for are as many as anybody likes.
+    let many = col("u").is_in(0..200_000u64);
+    check(many, (0, 3, 0.5), Type::Bool, Value::Bool(true));
 }
 
 #[test]
@@ -304,7 +326,7 @@ fn floats_come_to_the_same_by_steps_and_as_a_tree() {
                 made[at as usize].clone()
             };
             let (one, other) = (one(), one());
-            made.push(match next(9) {
+            made.push(match next(10) {
                 0 => one.cast(Type::F64) + other,
                 1 => one.cast(Type::F64) - other,
                 2 => one.cast(Type::F64) * other,
@@ -312,6 +334,7 @@ fn floats_come_to_the_same_by_steps_and_as_a_tree() {
                 5 => one.cast(Type::F64).floor_div(other),
                 6 => one.cast(Type::F64) % other,
                 7 => -one.cast(Type::F64),
+                8 => one.sqrt(),
                 _ => if_else(one.gt(other), 1, col("f")).abs(),
             });
             if made
