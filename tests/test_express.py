@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,57 @@ def test_expressions_are_those_of_python(draw: random.Random) -> None:
         }
 
     assert made.collect(memory="128 MiB") == [wanted(one) for one in given]
+
+
+def test_values_as_the_text_that_csv_has(draw: random.Random, tmp_path: Path) -> None:
+    """Only text could be cast to text."""
+    at = datetime(1969, 12, 31, 23, 59, 59, 250000, timezone.utc)
+    columns: dict[str, sm.ColumnType] = {"i": int, "u": "u64", "f": float, "b": bool, "none": int | None, "at": datetime, "s": str}
+    floats = [0.1, -0.0, 2.0, 1e300, 5e-324, math.inf, -math.inf, math.nan]
+    floats += [draw.uniform(-1, 1) * 10 ** draw.randrange(-20, 20) for _ in range(300)]
+    given: list[dict[str, Any]] = [
+        {
+            "i": draw.randrange(-(2**63), 2**63), "u": draw.randrange(2**64), "f": value, "b": draw.random() < 0.5,
+            "none": draw.choice([None, -3]), "at": at + draw.randrange(10**6) * timedelta(seconds=1.5), "s": "plain",
+        }
+        for value in floats
+    ]
+    job = sm.Pipeline()
+    table = job.from_iter(given, columns)
+    texts = table.with_columns(**{name: sm.col(name).cast(str) for name in columns})
+    assert texts.columns == {name: "string?" if name == "none" else "string" for name in columns}
+    table.write_csv(tmp_path / "plain")
+    texts.select("i", "u", "f", "b", "at", "s").write_csv(tmp_path / "texts")
+    job.run(memory="128 MiB")
+    with (tmp_path / "plain").open(newline="") as file:
+        wanted = [one | {"none": one["none"] or None} for one in csv.DictReader(file)]
+    assert texts.collect(memory="128 MiB") == wanted
+    assert [float(one["f"]) for one in wanted if one["f"] != "NaN"] == [one["f"] for one in given if one["f"] == one["f"]]
+    with (tmp_path / "texts").open(newline="") as file:
+        assert list(csv.DictReader(file)) == [{name: one[name] for name in ("i", "u", "f", "b", "at", "s")} for one in wanted]
+    # As any text: compared, looked at, read again, a group.
+    even = table.filter(sm.matches(sm.col("u").cast(str), "[02468]$")).with_columns(n=sm.parse(sm.col("u").cast(str), "u64"))
+    assert [one["n"] for one in even.collect(memory="128 MiB")] == [one["u"] for one in given if one["u"] % 2 == 0]
+    flags = table.with_columns(b=sm.if_else(sm.col("none").is_null(), "none", sm.col("b").cast(str)))
+    model = Counter("none" if one["none"] is None else str(one["b"]).lower() for one in given)
+    assert {one["b"]: one["n"] for one in flags.group_by("b").agg(n=sm.count()).collect(memory="128 MiB")} == model
+    with pytest.raises(sm.UsageError, match="micros makes a number of a time"):
+        table.with_columns(x=sm.col("at").cast(int))
+    # Where values may be missing the type may say so: it was a ValueError.
+    assert table.with_columns(x=sm.col("none").cast(float | None)).columns["x"] == "f64?"
+    with pytest.raises(sm.UsageError, match="a condition, as x != 0, makes one"):
+        table.with_columns(x=sm.col("i").cast(bool))
+
+
+def test_bools_are_added_up_as_numbers(draw: random.Random) -> None:
+    """What is to be done was not said."""
+    given = [(draw.choice("ab"), draw.choice([None, True, False])) for _ in range(500)]
+    table = sm.Pipeline().from_iter(given, {"k": str, "flag": bool | None})
+    for aggregate in (sm.sum, sm.mean, sm.median):
+        with pytest.raises(sm.UsageError, match=r"(?s)flag is of type bool, and no number.*sm.col\('x'\).cast\(int\)"):
+            table.agg(n=aggregate("flag"))
+    sums = table.with_columns(flag=sm.col("flag").cast(int)).group_by("k").agg(n=sm.sum("flag")).sort("k").collect(memory="128 MiB")
+    assert sums == [{"k": k, "n": sum(flag or 0 for key, flag in given if key == k)} for k in "ab"]
 
 
 def test_conditions_and_observations(draw: random.Random, tmp_path: Path) -> None:

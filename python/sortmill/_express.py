@@ -30,12 +30,13 @@ class Expr:
             raise hinted(self, name)
 
     def cast(self, type: ColumnType) -> Expr:
-        """The same as a value of another type: of floats the whole part, of `False` and `True` 0 and 1.
+        """The same as a value of another type: of floats the whole part, of `False` and `True` 0 and 1, as `str` the text in a CSV.
 
-        A number that the type does not hold is an `InputError`. What text says tells `parse`.
+        A number that the type does not hold is an `InputError`, and what is `None` stays so. What text says tells `parse`, and what a
+        time is as a number `micros`.
         """
         (name,) = (name for _, name in columns_of({"cast": type}))
-        return Expr(self._expr.cast(name))
+        return Expr(self._expr.cast(name.removesuffix("?")))
 
     def sqrt(self) -> Expr:
         """The square root of a number, a float; NaN of one below zero."""

@@ -48,6 +48,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "is_not_null": "~sm.col('x').is_null()",
         "notna": "~sm.col('x').is_null()",
         "notnull": "~sm.col('x').is_null()",
+        "to_string": "cast(str)",
         "round": "(sm.col('x') * 100).cast(int) / 100 cuts off behind two digits",
         "str": "sm.matches, sm.extract, sm.fields and sm.words look into text; other functions of yours go through map",
     },

@@ -156,10 +156,11 @@ impl Aggregate {
                 "aggregating",
                 format!("{name} is of type {kind}, {cause}"),
             );
-            return Err(match of.is_bytes() {
-                true => error.hint("Say of which type a column is where it is read, or parse says what its text is."),
-                false => error,
-            });
+            return Err(error.hint(match of {
+                Type::Bool => "A cast makes 0 and 1 of false and true: with_columns(x=sm.col('x').cast(int)).",
+                Type::Timestamp => "micros makes a number of a time, in with_columns.",
+                _ => "Say of which type a column is where it is read, or parse says what its text is.",
+            }));
         }
         let (made, is_count) = match self.kind {
             Kind::Quantile(bits) | Kind::ApproxQuantile(bits) => {

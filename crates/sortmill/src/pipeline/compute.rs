@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::column::{Column, Type, Value, row};
 use super::express::{Expr, Function, Said, col};
 use super::reckon::{Reckoned, one_nan};
+use super::texts::Texts;
 use super::verbs::Sink;
 use crate::error::Result;
 
@@ -103,12 +104,15 @@ impl With {
 
     /// Hands the record that `record` becomes to `next`.
     pub fn go(&self, record: &[Value<'_>], next: Sink<'_>) -> Result<()> {
+        let texts = Texts::default();
         let get = |number: usize| match &self.0[number] {
             From::Column(at) => Ok(record[*at]),
-            From::Reckoned(reckoned, name) => reckoned.value(record).map_err(|mut error| {
-                error.cause = format!("column {name}: {}", error.cause);
-                error
-            }),
+            From::Reckoned(reckoned, name) => {
+                reckoned.value(record, &texts).map_err(|mut error| {
+                    error.cause = format!("column {name}: {}", error.cause);
+                    error
+                })
+            }
         };
         row(self.0.len(), get, next)
     }

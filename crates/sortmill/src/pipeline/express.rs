@@ -268,8 +268,8 @@ impl Expr {
         self.made(|of| Said::Function(function, of))
     }
 
-    /// The same as a value of type `kind`: of floats the whole part, of false and true 0 and 1. A number that the type does not
-    /// hold is bad input. What text says tells [`super::parse`].
+    /// The same as a value of type `kind`: of floats the whole part, of false and true 0 and 1, of anything the text that CSV has. A
+    /// number that the type does not hold is bad input. What text says tells [`super::parse`].
     #[must_use]
     pub fn cast(self, kind: Type) -> Self {
         self.made(|of| Said::Cast(kind, of))

@@ -9,6 +9,7 @@ use super::aggregate::Owned;
 use super::column::{Type, Value};
 use super::express::{Binary, Unary};
 use super::reckon::{Node, float, of_floats, one_nan};
+use super::texts::Texts;
 use crate::error::Result;
 
 /// So many floats wait for others at most.
@@ -125,7 +126,7 @@ impl Floats {
                 }
                 Step::Column(at) => there(float(record[*at])),
                 Step::Literal(value) => *value,
-                Step::Other(node) => there(float(node.value(record)?)),
+                Step::Other(node) => there(float(node.value(record, &Texts::default())?)),
             };
             // The first one has nothing to wait in front of, and leaves a place that nobody looks at.
             waiting[count] = hand;

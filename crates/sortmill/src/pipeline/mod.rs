@@ -64,6 +64,7 @@ mod shuffle;
 mod sketch;
 mod steps;
 mod tallies;
+mod texts;
 mod time;
 mod to;
 mod unpivot;

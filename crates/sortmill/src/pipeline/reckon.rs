@@ -13,6 +13,7 @@ use super::floats::Floats;
 use super::is_in::Set;
 use super::lists::list_length;
 use super::patterns::Pattern;
+use super::texts::Texts;
 use super::{find, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -311,14 +312,19 @@ impl Reckoned {
     fn cast(self, kind: Type) -> Result<Self> {
         let can_be = match kind {
             Type::I64 | Type::U64 | Type::F64 => self.kind.is_number() || self.kind == Type::Bool,
-            Type::Binary | Type::String => self.kind.is_bytes(),
+            Type::Binary => self.kind.is_bytes(),
+            Type::String => true,
             Type::Bool | Type::Timestamp => self.kind == kind,
         };
         if !can_be {
             let (from, to) = (self.kind.name(), kind.name());
-            let cause = format!(
-                "a value of type {from} cannot be one of type {to}; what text says tells parse"
-            );
+            let instead = match (self.kind, kind) {
+                (Type::String | Type::Binary, _) => "what text says tells parse",
+                (Type::Timestamp, _) => "micros makes a number of a time",
+                (_, Type::Bool) => "a condition, as x != 0, makes one",
+                _ => "what text says tells parse",
+            };
+            let cause = format!("a value of type {from} cannot be one of type {to}; {instead}");
             return Err(wrong(cause));
         }
         Ok(Self {
@@ -400,13 +406,13 @@ impl Reckoned {
         wrong(format!("{symbol} takes {wanted}, and not type {kind}"))
     }
 
-    /// What it comes to.
+    /// What it comes to, which borrows from the record, and from `texts` if it is a text that is made.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a number that its type does not hold.
     #[inline]
-    pub fn value<'v>(&'v self, record: &[Value<'v>]) -> Result<Value<'v>> {
-        self.node.value(record)
+    pub fn value<'v>(&'v self, record: &[Value<'v>], texts: &'v Texts) -> Result<Value<'v>> {
+        self.node.value(record, texts)
     }
 
     /// Whether it is true.
@@ -414,44 +420,44 @@ impl Reckoned {
     /// # Errors
     /// As [`Reckoned::value`].
     pub fn is_true(&self, record: &[Value<'_>]) -> Result<bool> {
-        Ok(self.node.value(record)? == Value::Bool(true))
+        Ok(self.node.value(record, &Texts::default())? == Value::Bool(true))
     }
 }
 
 impl Node {
-    pub(super) fn value<'v>(&'v self, record: &[Value<'v>]) -> Result<Value<'v>> {
+    pub(super) fn value<'v>(&'v self, record: &[Value<'v>], texts: &'v Texts) -> Result<Value<'v>> {
         Ok(match self {
             Self::Column(at) => record[*at],
             Self::Literal(value) => value.value(),
-            Self::Minus(of) => match of.value(record)? {
+            Self::Minus(of) => match of.value(record, texts)? {
                 Value::F64(value) => Value::F64(one_nan(-value)),
                 Value::Null => Value::Null,
                 value => fit(Type::I64, whole(value).map(|whole| -whole), || {
                     format!("-({})", shown(value))
                 })?,
             },
-            Self::Abs(of) => match of.value(record)? {
+            Self::Abs(of) => match of.value(record, texts)? {
                 Value::F64(value) => Value::F64(value.abs()),
                 Value::I64(value) => fit(Type::I64, Some(i128::from(value).abs()), || {
                     format!("abs({value})")
                 })?,
                 value => value,
             },
-            Self::Sqrt(of) => match of.value(record)? {
+            Self::Sqrt(of) => match of.value(record, texts)? {
                 Value::F64(value) => Value::F64(one_nan(value.sqrt())),
                 _ => Value::Null,
             },
-            Self::Not(of) => match of.value(record)? {
+            Self::Not(of) => match of.value(record, texts)? {
                 Value::Bool(value) => Value::Bool(!value),
                 _ => Value::Null,
             },
-            Self::IsNull(of) => Value::Bool(of.value(record)?.is_null()),
-            Self::ListLength(of) => match of.value(record)? {
+            Self::IsNull(of) => Value::Bool(of.value(record, texts)?.is_null()),
+            Self::ListLength(of) => match of.value(record, texts)? {
                 Value::Null => Value::Null,
                 list => Value::U64(list_length(list.bytes())),
             },
             Self::Whole(what, kind, both) => {
-                let [one, other] = both_of(both, record)?;
+                let [one, other] = both_of(both, record, texts)?;
                 match (whole(one), whole(other)) {
                     (Some(a), Some(b)) => fit(*kind, of_whole(*what, a, b), || {
                         format!("{} {} {}", shown(one), what.symbol(), shown(other))
@@ -462,7 +468,7 @@ impl Node {
             Self::Float(..) => self.float(record)?.map_or(Value::Null, Value::F64),
             Self::Floats(floats) => Value::F64(floats.value(record)?),
             Self::Compare(what, both) => {
-                let [one, other] = both_of(both, record)?;
+                let [one, other] = both_of(both, record, texts)?;
                 match one.is_null() || other.is_null() {
                     true => Value::Null,
                     false => Value::Bool(holds(*what, compared(one, other))),
@@ -470,42 +476,43 @@ impl Node {
             }
             Self::Logic(all, both) => {
                 let decides = Value::Bool(!all);
-                let one = both[0].value(record)?;
+                let one = both[0].value(record, texts)?;
                 if one == decides {
                     return Ok(decides);
                 }
-                match both[1].value(record)? {
+                match both[1].value(record, texts)? {
                     other if other == decides || !one.is_null() => other,
                     _ => Value::Null,
                 }
             }
-            Self::FillNull(both) => match both[0].value(record)? {
-                Value::Null => both[1].value(record)?,
+            Self::FillNull(both) => match both[0].value(record, texts)? {
+                Value::Null => both[1].value(record, texts)?,
                 value => value,
             },
-            Self::IfElse(of) => match of[0].value(record)? {
-                Value::Bool(true) => of[1].value(record)?,
-                _ => of[2].value(record)?,
+            Self::IfElse(of) => match of[0].value(record, texts)? {
+                Value::Bool(true) => of[1].value(record, texts)?,
+                _ => of[2].value(record, texts)?,
             },
-            Self::Cast(kind, of) => cast(*kind, of.value(record)?)?,
-            Self::Parse(kind, empty_is_null, of) => match of.value(record)? {
+            Self::Cast(Type::String, of) => texts.of(of.value(record, texts)?),
+            Self::Cast(kind, of) => cast(*kind, of.value(record, texts)?)?,
+            Self::Parse(kind, empty_is_null, of) => match of.value(record, texts)? {
                 Value::Null => Value::Null,
                 text if *empty_is_null && text.bytes().trim_ascii().is_empty() => Value::Null,
                 text => kind.parse(text.bytes())?,
             },
-            Self::Micros(of) => match of.value(record)? {
+            Self::Micros(of) => match of.value(record, texts)? {
                 Value::Timestamp(micros) => Value::I64(micros),
                 _ => Value::Null,
             },
-            Self::Hash(seed, of) => match of.value(record)? {
+            Self::Hash(seed, of) => match of.value(record, texts)? {
                 Value::Null => Value::Null,
                 value => Value::U64(hash_of(value, *seed)),
             },
-            Self::Matches(pattern, of) => match of.value(record)? {
+            Self::Matches(pattern, of) => match of.value(record, texts)? {
                 Value::Null => Value::Null,
                 text => Value::Bool(pattern.is_in(text.bytes())),
             },
-            Self::IsIn(set, of) => match of.value(record)? {
+            Self::IsIn(set, of) => match of.value(record, texts)? {
                 Value::Null => Value::Null,
                 value => Value::Bool(set.has(value)),
             },
@@ -525,14 +532,18 @@ impl Node {
                 (Some(a), Some(b)) => Ok(Some(one_nan(of_floats(*what, a, b)))),
                 _ => Ok(None),
             },
-            other => Ok(float(other.value(record)?)),
+            other => Ok(float(other.value(record, &Texts::default())?)),
         }
     }
 }
 
 #[inline]
-fn both_of<'v>(both: &'v [Node; 2], record: &[Value<'v>]) -> Result<[Value<'v>; 2]> {
-    Ok([both[0].value(record)?, both[1].value(record)?])
+fn both_of<'v>(
+    both: &'v [Node; 2],
+    record: &[Value<'v>],
+    texts: &'v Texts,
+) -> Result<[Value<'v>; 2]> {
+    Ok([both[0].value(record, texts)?, both[1].value(record, texts)?])
 }
 
 fn whole(value: Value<'_>) -> Option<i128> {

@@ -40,7 +40,8 @@ fn check(expr: Expr, of: (i64, u64, f64), kind: Type, wanted: Value<'_>) {
     let reckoned = Reckoned::new(&expr, &columns()).unwrap();
     assert_eq!(reckoned.kind, kind, "{expr:?}");
     let record = record(of.0, of.1, of.2);
-    let found = reckoned.value(&record).unwrap();
+    let texts = Texts::default();
+    let found = reckoned.value(&record, &texts).unwrap();
     assert_eq!(format!("{found:?}"), format!("{wanted:?}"), "{expr:?}");
     assert!(reckoned.nullable || !found.is_null());
 }
@@ -123,7 +124,8 @@ fn functions_are_reckoned_with() {
     assert_eq!(hash_of(nan, 5), hash_of(Value::F64(one_nan(f64::NAN)), 5));
     let both = Reckoned::new(&(col("f") / col("f")), &columns()).unwrap();
     for zero in [0.0, -0.0] {
-        let Value::F64(found) = both.value(&record(0, 0, zero)).unwrap() else {
+        let texts = Texts::default();
+        let Value::F64(found) = both.value(&record(0, 0, zero), &texts).unwrap() else {
             panic!("a quotient is a float");
         };
         assert_eq!(found.to_bits(), 0x7ff8 << 48);
@@ -143,10 +145,50 @@ fn functions_are_reckoned_with() {
         assert!(error.cause.contains(cause), "{error}");
     }
     let wrong = Reckoned::new(&(said("x").parse(I64) + 1), &columns()).unwrap();
-    let error = wrong.value(&record(0, 0, 0.0)).unwrap_err();
+    let texts = Texts::default();
+    let error = wrong.value(&record(0, 0, 0.0), &texts).unwrap_err();
     assert!(
         error.cause.contains("\"x\" is no value of type i64"),
         "{error}"
+    );
+}
+
+#[test]
+fn values_are_texts_too() {
+    use Type::{Bool, String, U64};
+    let of = (-7, 3, 0.5);
+    let text = |text: &'static str| Value::Bytes(text.as_bytes());
+    check(col("i").cast(String), of, String, text("-7"));
+    check((col("u") + 1).cast(String), of, String, text("4"));
+    check((col("f") * 4).cast(String), of, String, text("2.0"));
+    check(col("b").cast(String), of, String, text("false"));
+    check(col("s").cast(String), of, String, text("text"));
+    check(col("none").cast(String), of, String, Value::Null);
+    let time = lit("1970-01-02").parse(Type::Timestamp);
+    check(time.cast(String), of, String, text("1970-01-02T00:00:00Z"));
+    // As other texts, wherever these stand.
+    check(col("u").cast(String).eq("3"), of, Bool, Value::Bool(true));
+    check(
+        col("u").cast(String).matches("^3$"),
+        of,
+        Bool,
+        Value::Bool(true),
+    );
+    check(
+        col("u").cast(String).parse(U64).abs(),
+        of,
+        U64,
+        Value::U64(3),
+    );
+    check(
+        if_else(
+            col("b"),
+            "no",
+            col("none").cast(String).fill_null(col("i").cast(String)),
+        ),
+        of,
+        String,
+        text("-7"),
     );
 }
 
@@ -168,7 +210,8 @@ fn what_a_type_does_not_hold_is_an_error() {
     ] {
         let reckoned = Reckoned::new(&expr, &columns()).unwrap();
         let record = record(of.0, of.1, of.2);
-        let error = reckoned.value(&record).unwrap_err();
+        let texts = Texts::default();
+        let error = reckoned.value(&record, &texts).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Input);
         assert!(error.cause.contains(cause), "{error}");
     }
@@ -290,6 +333,12 @@ fn types_that_do_not_go_together() {
         ),
         (if_else(col("i"), 1, 2), "if_else takes conditions"),
         (col("s").cast(Type::I64), "what text says tells parse"),
+        (col("u").cast(Type::Bool), "a condition, as x != 0"),
+        (col("u").cast(Type::Binary), "cannot be one of type binary"),
+        (
+            col("u").cast(Type::String) + 1,
+            "+ takes numbers, and not type string",
+        ),
         (col("s").unary(Unary::ListLength), "a list, which is binary"),
         (-col("b"), "- takes a number"),
     ] {
@@ -350,7 +399,8 @@ fn floats_come_to_the_same_by_steps_and_as_a_tree() {
         assert!(matches!(steps.node, Node::Floats(_)), "{expr:?}");
         assert!(!format!("{:?}", tree.node).contains("Floats(Floats { steps: [Column"));
         let record = record(next(9) as i64 - 4, next(5), numbers[next(7) as usize]);
-        let found = [steps, tree].map(|one| match one.value(&record) {
+        let texts = Texts::default();
+        let found = [steps, tree].map(|one| match one.value(&record, &texts) {
             Ok(Value::F64(value)) => Ok(value.to_bits()),
             Ok(value) => panic!("{value:?} is no float"),
             Err(error) => Err(error.to_string()),
