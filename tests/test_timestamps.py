@@ -260,3 +260,160 @@ def test_expressions_compare_times(draw: random.Random) -> None:
         table.with_columns(at=sm.col("at") + 1)
     with pytest.raises(sm.UsageError, match="not timestamp and string"):
         table.filter(sm.col("at") == "2026-11-23")
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+UNITS = {"s": timedelta(seconds=1), "ms": timedelta(milliseconds=1), "us": US}
+
+
+def test_numbers_are_times(draw: random.Random, tmp_path: Path) -> None:
+    """Clicks have milliseconds since 1970, and nothing made times of them."""
+    for unit, length in UNITS.items():
+        ends = [(FIRST - EPOCH) // length, (LAST - EPOCH) // length, 0, -1]
+        numbers = [None, *ends, *((moment(draw) - EPOCH) // length for _ in range(500))]
+        table = sm.Pipeline().from_iter(numbers, {"n": int | None})
+        made = table.with_columns(at=sm.from_epoch("n", unit=unit))
+        assert made.schema == {"n": "i64?", "at": "timestamp?"}
+        assert [one["at"] for one in made.collect(memory=MEMORY)] == [None if n is None else EPOCH + n * length for n in numbers]
+        # And back.
+        back = made.with_columns(n=sm.micros("at") // (length // US)).select("n").collect(memory=MEMORY)
+        assert [one["n"] for one in back] == numbers
+        (tmp_path / "in").write_text(f"5\n{ends[1] + 1}\n")
+        beyond = sm.Pipeline().read_csv(tmp_path / "in", {"n": int}, header=False).with_columns(at=sm.from_epoch("n", unit))
+        with pytest.raises(sm.InputError, match="column at: .* is not in the years 1 to 9999") as caught:
+            beyond.collect(memory=MEMORY)
+        assert caught.value.offset == 2
+    unsigned = sm.Pipeline().from_iter([7], {"n": "u64"}).with_columns(at=sm.from_epoch(sm.col("n") * 2))
+    assert unsigned.collect(memory=MEMORY) == [{"n": 7, "at": EPOCH + timedelta(seconds=14)}]
+    table = sm.Pipeline().from_iter([(1.5, "5")], {"f": float, "s": str})
+    with pytest.raises(sm.UsageError, match="f is of type f64, and no whole number"):
+        table.with_columns(at=sm.from_epoch("f"))
+    assert table.with_columns(at=sm.from_epoch(sm.parse("s", int))).select("at").head(1) == [{"at": EPOCH + timedelta(seconds=5)}]
+    with pytest.raises(sm.UsageError, match="cannot be one of type timestamp; from_epoch makes one"):
+        sm.Pipeline().from_iter([1], {"n": int}).with_columns(at=sm.col("n").cast(datetime))
+    with pytest.raises(sm.UsageError, match="unit is 's', 'ms' or 'us', not 'ns'"):
+        sm.from_epoch("n", unit="ns")
+
+
+def test_times_are_cut(draw: random.Random) -> None:
+    lengths = {
+        "1us": US, "250ms": timedelta(milliseconds=250), "1s": timedelta(seconds=1), "15m": timedelta(minutes=15),
+        "1h": timedelta(hours=1), "7h": timedelta(hours=7), "1d": timedelta(days=1), "10d": timedelta(days=10),
+        "1w": timedelta(weeks=1), "2w": timedelta(weeks=2),
+    }
+    drawn = [moment(draw) for _ in range(500)]
+    times = [None, EPOCH, EPOCH - US, *(at for at in drawn if at.year > 1)]
+    table = sm.Pipeline().from_iter(times, {"at": datetime | None})
+    made = table.with_columns(**{every: sm.col("at").truncate(every) for every in lengths})
+    assert made.schema["1h"] == "timestamp?"
+    found = made.collect(memory=MEMORY)
+    for every, length in lengths.items():
+        begin = datetime(1970, 1, 5, tzinfo=UTC) if every.endswith("w") else EPOCH
+        wanted = [None if at is None else begin + (at - begin) // length * length for at in times]
+        assert [one[every] for one in found] == wanted, every
+        if every in ("15m", "1h", "1d", "1w"):
+            kind = pl.Datetime("us", "UTC")
+            assert pl.Series(times, dtype=kind).dt.truncate(every).equals(pl.Series(wanted, dtype=kind)), every
+        if not every.endswith("w"):
+            same = table.with_columns(at=sm.col("at").truncate(length)).collect(memory=MEMORY)
+            assert [one["at"] for one in same] == wanted
+    hours = table.with_columns(hour=sm.col("at").truncate("1h")).group_by("hour").agg(n=sm.count())
+    model: dict[datetime | None, int] = {}
+    for at in times:
+        hour = None if at is None else at.replace(minute=0, second=0, microsecond=0)
+        model[hour] = model.get(hour, 0) + 1
+    assert {one["hour"]: one["n"] for one in hours.collect(memory=MEMORY)} == model
+    wrong: list[Any] = ["1mo", "h", "0h", "1 h", "1h30m", timedelta(0), -US]
+    for every in wrong:
+        with pytest.raises(sm.UsageError, match="is no length of time: .* .months and years are not all as long"):
+            table.with_columns(at=sm.col("at").truncate(every))
+    with pytest.raises(sm.UsageError, match="truncate takes a length of time, as '15m' or a timedelta, not 3600"):
+        sm.col("at").truncate(3600)  # type: ignore[arg-type]
+    numbers = sm.Pipeline().from_iter([1], {"n": int})
+    with pytest.raises(sm.UsageError, match="n is of type i64, and no timestamp"):
+        numbers.with_columns(at=sm.col("n").truncate("1h"))
+    early = sm.Pipeline().from_iter([FIRST], {"at": datetime}).with_columns(at=sm.col("at").truncate("7h"))
+    with pytest.raises(sm.InputError, match="0001-01-01T00:00:00Z cut to 7h is not in the years 1 to 9999"):
+        early.collect(memory=MEMORY)
+
+
+def test_times_are_moved_and_taken_from_each_other(draw: random.Random) -> None:
+    pairs = [(draw.choice([None, moment(draw)]), moment(draw)) for _ in range(500)]
+    border, by = datetime(2000, 2, 29, 12, tzinfo=UTC), timedelta(days=1, hours=-5, microseconds=7)
+    one, other = sm.col("one"), sm.col("other")
+    table = sm.Pipeline().from_iter(pairs, {"one": datetime | None, "other": datetime})
+    made = table.with_columns(
+        later=one + by, earlier=other - by, turned=by + other, apart=other - one, since=other - border, until=border - other,
+        is_near=abs(other - border) < timedelta(days=365 * 1000) // US,
+    )
+    kinds = made.schema
+    assert [kinds[name] for name in ("later", "earlier", "apart", "since")] == ["timestamp?", "timestamp", "i64?", "i64"]
+    for record, (a, b) in zip(made.collect(memory=MEMORY), pairs, strict=True):
+        assert record == {
+            "one": a, "other": b, "later": a and a + by, "earlier": b - by, "turned": b + by, "apart": a and (b - a) // US,
+            "since": (b - border) // US, "until": (border - b) // US, "is_near": abs(b - border) < timedelta(days=365 * 1000),
+        }
+    last = sm.Pipeline().from_iter([LAST], {"at": datetime})
+    for length in (US, timedelta.max):
+        with pytest.raises(sm.InputError, match="9999-12-31T23:59:59.999999Z and .* microseconds is not in the years 1 to 9999"):
+            last.with_columns(at=sm.col("at") + length).collect(memory=MEMORY)
+    with pytest.raises(sm.InputError, match="is not in the years"):
+        last.with_columns(at=sm.col("at") + timedelta.min).collect(memory=MEMORY)
+    with pytest.raises(sm.UsageError, match=r"(?s)takes numbers, and not type timestamp.*moved by a timedelta"):
+        table.with_columns(x=one + 1)
+    with pytest.raises(sm.UsageError, match="takes numbers, and not type timestamp"):
+        table.with_columns(x=one + other)
+    with pytest.raises(sm.UsageError, match="what a length of time takes is of type i64, and no timestamp"):
+        table.with_columns(x=(one - other) + by)
+    with pytest.raises(sm.UsageError, match=r"timedelta\(microseconds=1\)"):
+        (one - other) > by  # type: ignore[operator]
+    with pytest.raises(sm.UsageError, match="a timedelta is added to a time and taken from it"):
+        by - one  # type: ignore[operator]
+
+
+FORMATS = [
+    "%d/%b/%Y:%H:%M:%S %z", "%Y-%m-%d %H:%M:%S.%f", "%d.%m.%Y", "%Y%m%d%H%M%S%f", "%m/%d/%Y %H.%M%z", "at %H:%M on %b %d, %Y (100%%)",
+]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_formats_of_times_are_those_of_strptime(format: str, draw: random.Random, tmp_path: Path) -> None:
+    texts = []
+    for _ in range(500):
+        zone = timezone(timedelta(minutes=draw.randrange(-1439, 1440)))
+        # Some C libraries write years below 1000 with fewer digits.
+        at = moment(draw)
+        texts.append(at.replace(year=max(1000, at.year), day=min(28, at.day)).astimezone(zone).strftime(format))
+
+    def meant_by(text: str) -> datetime:
+        at = datetime.strptime(text, format)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+
+    table = sm.Pipeline().from_iter(texts, {"at": str})
+    wanted = [meant_by(text) for text in texts]
+    for formula in (sm.timestamp("at", format=format), sm.parse("at", datetime, format=format)):
+        made = table.with_columns(at=formula)
+        assert made.schema == {"at": "timestamp"}
+        assert [one["at"] for one in made.collect(memory=MEMORY)] == wanted
+    missing = sm.Pipeline().from_iter(["", None, texts[0]], {"at": str | None}).with_columns(at=sm.timestamp("at", format=format))
+    assert [one["at"] for one in missing.collect(memory=MEMORY)] == [None, None, wanted[0]]
+    empty = sm.Pipeline().from_iter(["", texts[0]], {"at": str}).with_columns(at=sm.parse("at", datetime | None, format=format))
+    assert empty.schema == {"at": "timestamp?"}
+    assert [one["at"] for one in empty.collect(memory=MEMORY)] == [None, wanted[0]]
+    for text in [texts[0] + "x", texts[0][:-1] + "?", ""]:
+        (tmp_path / "in").write_text(f"{texts[0]}\n{text}?\n")
+        wrong = sm.Pipeline().read_text(tmp_path / "in").with_columns(at=sm.timestamp("line", format=format))
+        with pytest.raises(sm.InputError, match="column at: .* is no value of type timestamp as") as caught:
+            wrong.collect(memory=MEMORY)
+        assert caught.value.offset == len(texts[0]) + 1
+
+
+def test_what_is_no_format_of_times() -> None:
+    table = sm.Pipeline().from_iter(["1"], {"at": str})
+    for format, cause in [("%Y-%m", "it has %Y, one of %m and %b, and %d"), ("%Y-%m-%d %p", "one of Y m b d"), ("%Y %Y-%m-%d", "twice")]:
+        with pytest.raises(sm.UsageError, match=cause):
+            table.with_columns(at=sm.timestamp("at", format=format))
+    with pytest.raises(sm.UsageError, match="a format is text, and one of times"):
+        sm.parse("at", int, format="%Y-%m-%d")
+    with pytest.raises(sm.UsageError, match="a format is text, and one of times"):
+        sm.timestamp("at", format=3)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@
 
 from ._drawn import Drawing
 from ._errors import Error, FunctionError, InputError, MemoryLimitError, SampleWarning, SpaceError, UsageError
-from ._express import Expr, Matches, col, hash, if_else, list_length, lit, matches, micros, parse, timestamp
+from ._express import Expr, Matches, col, from_epoch, hash, if_else, list_length, lit, matches, micros, parse, timestamp
 from ._functions import Counter, counter
 from ._groups import Groups
 from ._pipeline import ArrowResult, Pipeline, Table
@@ -64,6 +64,7 @@ __all__ = [
     "extract",
     "fields",
     "first",
+    "from_epoch",
     "hash",
     "if_else",
     "list_length",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UsageError
@@ -18,7 +18,8 @@ class Expr:
 
     Whole numbers stay whole and are exact: what a `u64`, or with an `int` in it an `int`, cannot hold is an `InputError`, as is
     a remainder by 0. Beside a float all are floats, and `/` always makes one, as IEEE 754 has it. Of `None` it is `None`.
-    Conditions are joined by `&`, `|` and `~`.
+    Conditions are joined by `&`, `|` and `~`. A `timedelta` is added to a time, or taken from it; the difference of two times is an
+    `int`, in microseconds.
     """
 
     def __init__(self, expr: _Expr) -> None:
@@ -50,19 +51,36 @@ class Expr:
         """The same, and `other` where it is `None`."""
         return self._binary("fill_null", other)
 
+    def truncate(self, every: str | timedelta) -> Expr:
+        """Of a time the beginning of the hour, day and so on that it is in: `truncate("1h")`.
+
+        `every` is a whole number and a unit, `us`, `ms`, `s`, `m`, `h`, `d` or `w`, or a `timedelta`. Multiples are counted from 1970 in
+        UTC; those of `w` are of weeks that begin on Mondays, from 1970-01-05 on.
+        """
+        text = f"{_micros_of(every)}us" if isinstance(every, timedelta) else every
+        if not isinstance(text, str):
+            raise UsageError(f"truncate takes a length of time, as '15m' or a timedelta, not {every!r}")
+        return Expr(self._expr.function("truncate", text, 0))
+
     def is_in(self, values: Iterable[Operand]) -> Expr:
         """Whether it is one of `values`, as `==` has it; to look among many takes no longer than among few."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise UsageError(f"is_in takes a list of values, not {values!r}")
         return Expr(self._expr.is_in([expr(value)._expr for value in values]))
 
-    def __add__(self, other: Operand) -> Expr:
+    def __add__(self, other: Operand | timedelta) -> Expr:
+        if isinstance(other, timedelta):
+            return Expr(self._expr.offset_by(_micros_of(other)))
         return self._binary("+", other)
 
-    def __radd__(self, other: Operand) -> Expr:
+    def __radd__(self, other: Operand | timedelta) -> Expr:
+        if isinstance(other, timedelta):
+            return self + other
         return expr(other)._binary("+", self)
 
-    def __sub__(self, other: Operand) -> Expr:
+    def __sub__(self, other: Operand | timedelta) -> Expr:
+        if isinstance(other, timedelta):
+            return Expr(self._expr.offset_by(-_micros_of(other)))
         return self._binary("-", other)
 
     def __rsub__(self, other: Operand) -> Expr:
@@ -156,6 +174,11 @@ def expr(value: Operand) -> Expr:
         return value
     if isinstance(value, datetime):
         return Expr(_Expr.time(value))
+    if isinstance(value, timedelta):
+        raise UsageError(
+            "a timedelta is added to a time and taken from it; beside numbers, as the difference of two times is one, stands "
+            "timedelta(...) // timedelta(microseconds=1)"
+        )
     if value is None:
         raise UsageError("None stands in if_else alone: is_null() tells where a value is missing, and fill_null() what stands there then")
     if not isinstance(value, (bool, int, float, str, bytes)) and hasattr(value, "item"):
@@ -192,21 +215,52 @@ def list_length(column: str) -> Expr:
     return col(column)._unary("list_length")
 
 
-def parse(column: str | Expr, type: ColumnType) -> Expr:
+def parse(column: str | Expr, type: ColumnType, *, format: str | None = None) -> Expr:
     """The value of a type that text says; a text that says none is an `InputError`.
 
-    Of `None` it is `None`, and of an empty text, too, where values may be missing, as with `int | None`.
+    Of `None` it is `None`, and of an empty text, too, where values may be missing, as with `int | None`. A `format` is one of times, as
+    `timestamp` has it.
     """
-    return Expr(_of(column).function("parse", columns_of({"parse": type})[0][1], 0))
+    (name,) = (name for _, name in columns_of({"parse": type}))
+    if format is None:
+        return Expr(_of(column).function("parse", name, 0))
+    if name not in ("timestamp", "timestamp?") or not isinstance(format, str):
+        raise UsageError(f"a format is text, and one of times: parse('x', datetime, format='%d/%b/%Y'), not of {type!r} {format!r}")
+    parsed = _of(column).function("parse_time", format, 0)
+    return Expr(parsed.or_null() if name == "timestamp?" else parsed)
 
 
-def timestamp(column: str | Expr) -> Expr:
+def timestamp(column: str | Expr, *, format: str | None = None) -> Expr:
     """The date, or date and time, that text says as RFC 3339 has it: a `datetime` in UTC. The same as `parse(column, datetime)`.
 
     Between date and time stands a space or a `T`; without a zone it is UTC, and of the seconds six digits behind the point count.
     Of `None` it is `None`, and of an empty text of a column where values may be missing, too.
+
+    A `format` is what `strptime` takes: `%Y`, `%m`, `%d`, `%H`, `%M`, `%S` of as many digits as they have, `%f` of one to six, `%b` of
+    three letters in English, `%z`, `%%`, and anything else as it is: `"%d/%b/%Y:%H:%M:%S %z"`. It has a year, a month and a day.
     """
-    return parse(column, datetime)
+    return parse(column, datetime, format=format)
+
+
+def from_epoch(column: str | Expr, unit: str = "s") -> Expr:
+    """The time so many seconds, milliseconds or microseconds (`"s"`, `"ms"`, `"us"`) after 1970 began in UTC, a `datetime`.
+
+    They are whole numbers, of a column or an expression. A time that is not in the years 1 to 9999 is an `InputError`; of `None` it is
+    `None`. `micros` is the other way.
+    """
+    if not isinstance(unit, str) or unit not in _UNITS:
+        raise UsageError(f"unit is 's', 'ms' or 'us', not {unit!r}; of others // and * make one")
+    return Expr(_of(column).function("from_epoch", "", _UNITS[unit]))
+
+
+_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+"""Microseconds of each unit."""
+
+
+def _micros_of(length: timedelta) -> int:
+    """A length of time in microseconds, as long as 64 bits hold it: no time is that far from another."""
+    micros = length // timedelta(microseconds=1)
+    return max(-(2**63) + 1, min(micros, 2**63 - 1))
 
 
 def micros(column: str | Expr) -> Expr:

@@ -82,20 +82,33 @@ impl Expr {
         )
     }
 
-    /// What a function makes of it, by its name: `of` is a type or a pattern.
-    fn function(&self, py: Python<'_>, name: &str, of: &str, seed: u64) -> PyResult<Self> {
+    /// What a function makes of it, by its name: `of` is a type, a pattern, a format or a length of time, `number` a seed or a unit.
+    fn function(&self, py: Python<'_>, name: &str, of: &str, number: u64) -> PyResult<Self> {
         made_of(py, [self], |[expr]| {
             Ok(match name {
                 "parse" => match or_null(of) {
                     (of, true) => expr.parse(kind(of)?).or_null(),
                     (of, false) => expr.parse(kind(of)?),
                 },
+                "parse_time" => expr.parse_time(of),
                 "micros" => expr.micros(),
-                "hash" => expr.hash(seed),
+                "from_epoch" => expr.from_epoch(number),
+                "truncate" => expr.truncate(of),
+                "hash" => expr.hash(number),
                 "matches" => expr.matches(of),
                 _ => return Err(unknown(name)),
             })
         })
+    }
+
+    /// What text says, and of an empty one that there is no value.
+    fn or_null(&self) -> Self {
+        Self(self.0.clone().or_null(), self.1)
+    }
+
+    /// So many microseconds later.
+    fn offset_by(&self, py: Python<'_>, micros: i64) -> PyResult<Self> {
+        made_of(py, [self], |[expr]| Ok(expr.offset_by(micros)))
     }
 
     /// Whether it is one of several values.

@@ -36,11 +36,14 @@ impl Expr {
     /// [`parse`] of any expression.
     #[must_use]
     pub fn parse(self, kind: Type) -> Self {
-        let or_null = false;
-        self.function(Function::Parse { kind, or_null })
+        self.function(Function::Parse {
+            kind,
+            or_null: false,
+            format: None,
+        })
     }
 
-    /// Of [`parse`] and [`timestamp`] the same, where an empty text says that there is no value; that is so anyway of what may lack
+    /// Of [`parse`], [`timestamp`] and [`Expr::parse_time`] the same, where an empty text says that there is no value; that is so anyway of what may lack
     /// values. Of anything else it changes nothing.
     #[must_use]
     pub fn or_null(mut self) -> Self {

@@ -60,10 +60,20 @@ pub const EXPR_COUNT_MAX: usize = 100_000;
 /// What functions make of a value (`compute.rs`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Function {
-    /// What text says; an empty one that there is no value, if `or_null`.
-    Parse { kind: Type, or_null: bool },
+    /// What text says, of times perhaps in a format of their own; an empty one that there is no value, if `or_null`.
+    Parse {
+        kind: Type,
+        or_null: bool,
+        format: Option<String>,
+    },
     /// A time as a number.
     Micros,
+    /// A number of so many microseconds each as a time.
+    FromEpoch(u64),
+    /// The beginning of the stretch of this length that a time is in.
+    Truncate(String),
+    /// So many microseconds later.
+    OffsetBy(i64),
     /// Under a seed.
     Hash(u64),
     /// Whether a regular expression is found in it.
@@ -76,6 +86,9 @@ impl Function {
         match self {
             Self::Parse { .. } => "parse",
             Self::Micros => "micros",
+            Self::FromEpoch(_) => "from_epoch",
+            Self::Truncate(_) => "truncate",
+            Self::OffsetBy(_) => "a length of time",
             Self::Hash(_) => "hash",
             Self::Matches(_) => "matches",
         }
@@ -104,7 +117,7 @@ pub enum Unary {
 pub enum Binary {
     /// The sum.
     Add,
-    /// The difference.
+    /// The difference; of two times in microseconds, an i64.
     Subtract,
     /// The product.
     Multiply,

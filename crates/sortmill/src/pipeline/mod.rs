@@ -66,6 +66,8 @@ mod steps;
 mod tallies;
 mod texts;
 mod time;
+mod time_format;
+mod timed;
 mod to;
 mod unpivot;
 mod verbs;
@@ -125,6 +127,7 @@ pub use read::{
 pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows, heading as rows_heading};
 pub use runner::{Kept, Runner};
 pub use time::{Moment, TIMESTAMPS};
+pub use timed::{from_epoch, parse_time};
 pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
 pub use watched::{PhaseNow, Watched};
 pub use whole::Group;

@@ -14,6 +14,9 @@ use super::is_in::Set;
 use super::lists::list_length;
 use super::patterns::Pattern;
 use super::texts::Texts;
+use super::time;
+use super::time_format::TimeFormat;
+use super::timed::{Every, Timed};
 use super::{find, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -48,6 +51,8 @@ pub(super) enum Node {
     Cast(Type, Box<Node>),
     /// What text says, and whether an empty one says that there is no value.
     Parse(Type, bool, Box<Node>),
+    /// What is a time, likewise.
+    Timed(Timed, bool, Box<Node>),
     Micros(Box<Node>),
     Hash(u64, Box<Node>),
     Matches(Pattern, Box<Node>),
@@ -160,7 +165,10 @@ impl Reckoned {
     fn function(self, function: &Function, name: Option<&str>) -> Result<Self> {
         let (is_fit, wanted) = match function {
             Function::Parse { .. } | Function::Matches(_) => (self.kind.is_bytes(), "text"),
-            Function::Micros => (self.kind == Type::Timestamp, "timestamp"),
+            Function::Micros | Function::Truncate(_) | Function::OffsetBy(_) => {
+                (self.kind == Type::Timestamp, "timestamp")
+            }
+            Function::FromEpoch(_) => (self.is_whole(), "whole number"),
             Function::Hash(_) => (true, "anything"),
         };
         if !is_fit {
@@ -170,15 +178,29 @@ impl Reckoned {
         }
         let mut nullable = self.nullable;
         let of = Box::new(self.node);
-        let (node, kind) = match *function {
-            Function::Parse { kind, or_null } => {
+        let timed = |timed, of| (Node::Timed(timed, false, of), Type::Timestamp);
+        let (node, kind) = match function {
+            Function::Parse {
+                kind,
+                or_null,
+                format,
+            } => {
                 nullable |= or_null;
                 let empty_is_null = nullable && !kind.is_bytes();
-                (Node::Parse(kind, empty_is_null, of), kind)
+                let node = match format {
+                    Some(format) => {
+                        Node::Timed(Timed::Said(TimeFormat::new(format)?), empty_is_null, of)
+                    }
+                    None => Node::Parse(*kind, empty_is_null, of),
+                };
+                (node, *kind)
             }
             Function::Micros => (Node::Micros(of), Type::I64),
-            Function::Hash(seed) => (Node::Hash(seed, of), Type::U64),
-            Function::Matches(ref text) => (Node::Matches(Pattern::new(text)?, of), Type::Bool),
+            Function::FromEpoch(unit) => timed(Timed::FromEpoch(*unit), of),
+            Function::Truncate(every) => timed(Timed::Truncate(Every::new(every)?), of),
+            Function::OffsetBy(micros) => timed(Timed::OffsetBy(*micros), of),
+            Function::Hash(seed) => (Node::Hash(*seed, of), Type::U64),
+            Function::Matches(text) => (Node::Matches(Pattern::new(text)?, of), Type::Bool),
         };
         Ok(Self {
             node,
@@ -273,6 +295,14 @@ impl Reckoned {
                 let both = self.comparable(symbol, other)?;
                 (Node::Compare(what, Box::new(both)), Type::Bool, nullable)
             }
+            Binary::Subtract if [self.kind, other.kind] == [Type::Timestamp; 2] => {
+                let both = [self, other].map(|time| Node::Micros(Box::new(time.node)));
+                (
+                    Node::Whole(what, Type::I64, Box::new(both)),
+                    Type::I64,
+                    nullable,
+                )
+            }
             Binary::Add
             | Binary::Subtract
             | Binary::Multiply
@@ -280,7 +310,11 @@ impl Reckoned {
             | Binary::FloorDivide
             | Binary::Remainder => {
                 if let Some(wrong) = [&self, &other].iter().find(|one| !one.kind.is_number()) {
-                    return Err(wrong.refused(symbol, "numbers"));
+                    let error = wrong.refused(symbol, "numbers");
+                    return Err(match wrong.kind {
+                        Type::Timestamp => error.hint("A time is moved by a timedelta (in Rust offset_by), and micros makes a number of it."),
+                        _ => error,
+                    });
                 }
                 let (kind, both) = match what {
                     // A quotient is a float of any two numbers, also where neither's type holds both.
@@ -321,6 +355,7 @@ impl Reckoned {
             let instead = match (self.kind, kind) {
                 (Type::String | Type::Binary, _) => "what text says tells parse",
                 (Type::Timestamp, _) => "micros makes a number of a time",
+                (Type::I64 | Type::U64, Type::Timestamp) => "from_epoch makes one",
                 (_, Type::Bool) => "a condition, as x != 0, makes one",
                 _ => "what text says tells parse",
             };
@@ -500,6 +535,11 @@ impl Node {
                 text if *empty_is_null && text.bytes().trim_ascii().is_empty() => Value::Null,
                 text => kind.parse(text.bytes())?,
             },
+            Self::Timed(timed, empty_is_null, of) => match of.value(record, texts)? {
+                Value::Null => Value::Null,
+                text if *empty_is_null && text.bytes().trim_ascii().is_empty() => Value::Null,
+                value => timed.value(value)?,
+            },
             Self::Micros(of) => match of.value(record, texts)? {
                 Value::Timestamp(micros) => Value::I64(micros),
                 _ => Value::Null,
@@ -577,6 +617,11 @@ pub(super) fn shown(value: Value<'_>) -> String {
             format!("{:?}", String::from_utf8_lossy(some))
         }
         (None, Value::F64(value)) => value.to_string(),
+        (None, Value::Timestamp(micros)) => {
+            let mut text = Vec::new();
+            time::write(micros, &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        }
         (None, value) => format!("{value:?}"),
     }
 }

@@ -11,7 +11,7 @@
 
 use std::ops::RangeInclusive;
 
-const MICROS: i64 = 1_000_000;
+pub(super) const MICROS: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 86_400;
 
 /// Microseconds since 1970 of the first and the last point in time: 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999Z.
@@ -137,7 +137,7 @@ fn fraction(rest: &mut &[u8]) -> Option<i64> {
 }
 
 /// Seconds that a zone is ahead of UTC: `Z`, `+01:00`, `-0130`, `+01`, or nothing.
-fn zone(rest: &mut &[u8]) -> Option<i64> {
+pub(super) fn zone(rest: &mut &[u8]) -> Option<i64> {
     let Some((&sign, behind_sign)) = rest.split_first() else {
         return Some(0);
     };
@@ -158,7 +158,7 @@ fn zone(rest: &mut &[u8]) -> Option<i64> {
 }
 
 /// The number that just `count` digits make.
-fn digits(rest: &mut &[u8], count: usize) -> Option<i64> {
+pub(super) fn digits(rest: &mut &[u8], count: usize) -> Option<i64> {
     let (number, behind) = rest.split_at_checked(count)?;
     *rest = behind;
     number.iter().try_fold(0, |sum, byte| {
@@ -173,7 +173,8 @@ fn behind(rest: &mut &[u8], mark: u8, allowed: RangeInclusive<i64>) -> Option<i6
     digits(rest, 2).filter(|number| allowed.contains(number))
 }
 
-fn days_of(year: i64, month: i64) -> i64 {
+/// How many days a month of a year has.
+pub(super) fn days_of(year: i64, month: i64) -> i64 {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
         2 => 28 + i64::from(is_leap),

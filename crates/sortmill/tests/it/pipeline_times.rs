@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sortmill::error::ErrorKind;
 use sortmill::pipeline::{
     Aggregate, Column, Csv, Form, Moment, Order, Owned, Settings, TIMESTAMPS, Table, Type,
-    approx_count_distinct, count, count_distinct, count_values, first, max, mean, micros, min,
-    quantile, read_csv, read_jsonl, sum, timestamp,
+    approx_count_distinct, col, count, count_distinct, count_values, first, from_epoch, if_else,
+    lit, max, mean, micros, min, parse_time, quantile, read_csv, read_jsonl, sum, timestamp,
 };
 
 use crate::Scratch;
@@ -281,6 +281,76 @@ fn sessions_and_numbers_of_times() {
     let line = |(name, time): &Record| time.map(|time| format!("{name},{},{time}\n", utc(time)));
     let wanted: String = records.filter_map(line).collect();
     assert!(times.written(&numbered, BARE) == wanted);
+}
+
+#[test]
+fn times_are_made_cut_and_moved() {
+    let times = Times::new("times_are_made_cut_and_moved", 3_000);
+    let at = || col("time");
+    let made = times.table.with_columns(&[
+        ("again", at().micros().from_epoch(1)),
+        ("hour", at().truncate("1h")),
+        (
+            "near",
+            if_else(
+                at().lt(lit(Owned::timestamp(0))),
+                at().offset_by(7),
+                at().offset_by(-7),
+            ),
+        ),
+        ("apart", at() - lit(Owned::timestamp(1_000_000))),
+        (
+            "read",
+            at().cast(Type::String).parse(Type::Timestamp).or_null(),
+        ),
+        ("text", at().cast(Type::String)),
+    ]);
+    let line = |(name, time): &Record| {
+        let Some(time) = *time else {
+            return format!("{name},,,,,,,\n");
+        };
+        let hour = time - time.rem_euclid(3_600_000_000);
+        let near = if time < 0 { time + 7 } else { time - 7 };
+        let [at, hour, near] = [time, hour, near].map(utc);
+        format!(
+            "{name},{at},{at},{hour},{near},{},{at},{at}\n",
+            time - 1_000_000
+        )
+    };
+    let wanted: String = times.records.iter().map(line).collect();
+    assert!(times.written(&made.unwrap(), BARE) == wanted);
+
+    let scratch = Scratch::new("times_are_made_cut_and_moved_of_text");
+    let path = scratch.path("in.csv");
+    let said = "ms,said\n1767225600013,23/Nov/2026:01:30:00 +0100\n-1,01/jan/1970:00:00:00 +0001\n";
+    std::fs::write(&path, said).unwrap();
+    let columns = vec![
+        Column::new("ms", Type::I64),
+        Column::new("said", Type::String),
+    ];
+    let table = read_csv([&path], Csv::default(), columns).unwrap();
+    let formulas = [
+        ("ms", from_epoch("ms", 1_000)),
+        ("said", parse_time("said", "%d/%b/%Y:%H:%M:%S %z")),
+    ];
+    let made = table.with_columns(&formulas).unwrap();
+    let pipeline = made.write(scratch.path("out"), BARE).unwrap();
+    run(&pipeline, &small()).unwrap();
+    let wanted = "2026-01-01T00:00:00.013000Z,2026-11-23T00:30:00Z\n\
+                  1969-12-31T23:59:59.999000Z,1969-12-31T23:59:00Z\n";
+    assert_eq!(
+        std::fs::read_to_string(scratch.path("out")).unwrap(),
+        wanted
+    );
+    for formula in [
+        col("ms").truncate("1mo"),
+        col("ms") + lit(Owned::timestamp(0)),
+        parse_time("said", "%Y"),
+        from_epoch("said", 1),
+    ] {
+        let error = table.with_columns(&[("x", formula)]).err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Usage);
+    }
 }
 
 #[test]
