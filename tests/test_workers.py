@@ -353,6 +353,73 @@ def test_an_associative_reduce_is_combined(tmp_path: Path, draw: random.Random, 
     assert "combine what is near by key" in job.explain(memory="128 MiB")
 
 
+class Opens:
+    """Numbers the groups that it is called with, from 1."""
+
+    def __init__(self) -> None:
+        self.groups = 0
+        sm.counter("objects").add()
+
+    def __call__(self, key: int, records: Iterator[Record]) -> Iterator[Record]:
+        self.groups += 1
+        yield {"key": key, "group": self.groups, "sum": sum(record["value"] for record in records)}
+
+
+class Adds:
+    """Adds up, by a table that is made once."""
+
+    def __init__(self) -> None:
+        self.values = ["value"]
+
+    def __call__(self, left: Record, right: Record) -> Record:
+        return {**left, **{name: left[name] + right[name] for name in self.values}}
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_class_has_an_object_for_the_groups_of_a_partition(tmp_path: Path, draw: random.Random, processes: int) -> None:
+    """It was called as a function is: an object of a group each, made of its key and its records."""
+    numbers = [(draw.randrange(300), draw.randrange(1000)) for _ in range(20_000)]
+    sums: dict[int, int] = defaultdict(int)
+    for key, value in numbers:
+        sums[key] += value
+    table = sm.Pipeline().from_iter(numbers, {"key": int, "value": int})
+    applied = table.group_by("key").apply(Opens, columns={"key": int, "group": int, "sum": int})
+    found = applied.collect(memory="128 MiB", processes=processes)
+    assert {one["key"]: one["sum"] for one in found} == sums
+    # Each object counts its own groups, without a gap.
+    times = Counter(one["group"] for one in found)
+    assert list(times.values()) == sorted(times.values(), reverse=True) and sorted(times) == list(range(1, len(times) + 1))
+    report = applied.report
+    assert report is not None and report.counters["objects"] == times[1] < len(sums)
+    [did] = report.functions
+    assert (did["name"], did["records_in"], did["records_out"]) == ("Opens", 20_000, len(sums))
+    for associative in (True, False):
+        reduced = table.group_by("key").reduce(Adds, associative=associative)
+        assert {one["key"]: one["value"] for one in reduced.collect(memory="128 MiB", processes=processes)} == sums
+
+    class Refuses(Adds):
+        def __init__(self) -> None:
+            raise ZeroDivisionError("nothing is made")
+
+    for refused in (table.group_by("key").reduce(Refuses), table.group_by("key").apply(Refuses, columns={"key": int})):
+        with pytest.raises(sm.FunctionError, match="nothing is made") as raised:
+            refused.collect(memory="128 MiB", processes=processes)
+        assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_what_an_object_of_groups_kept_is_not_made_again(tmp_path: Path) -> None:
+    class Dies(Opens):
+        def __call__(self, key: int, records: Iterator[Record]) -> Iterator[Record]:
+            if key == 7:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().__call__(key, records)
+
+    table = sm.Pipeline().from_iter([(key, 1) for key in range(10)], {"key": int, "value": int})
+    dies = table.group_by("key").apply(Dies, columns={"key": int, "group": int, "sum": int}, pure=True)
+    with pytest.raises(sm.FunctionError, match="what its object kept is lost"):
+        dies.collect(memory="128 MiB", processes=1)
+
+
 def test_a_reduce_of_one_column(tmp_path: Path) -> None:
     """What it makes is a value and stays in its group, which it left."""
 

@@ -66,7 +66,7 @@ def function_of(verb: str, function: Any) -> Any:
     if isinstance(function, type) and not any("__call__" in kind.__dict__ for kind in function.__mro__):
         name = function.__name__
         raise UsageError(f"{verb} makes an object of a class and calls that, and one of {name} cannot be called: lambda record: {name}(...)")
-    if verb in ("apply", "reduce") and not isinstance(function, type) and callable(getattr(function, "finish", None)):
+    if verb in ("apply", "reduce") and callable(getattr(function, "finish", None)):
         raise UsageError(f"a finish is called of what map, flat_map, filter and map_batches take, and {verb} takes a function")
     return function
 

@@ -217,6 +217,9 @@ def begin(function: Any) -> tuple[Any, Any]:
             return None if made is None else batches.taken(made)
 
         return batches, finished
+    if isinstance(function, Reduced):
+        called, finish = begin(function.function)
+        return Reduced(called, function.by, function.is_all), finish
     if isinstance(function, type):
         made = function()
         return made, getattr(made, "finish", None)

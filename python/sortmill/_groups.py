@@ -39,7 +39,7 @@ class Groups:
 
     def reduce(
         self,
-        function: Callable[[Record, Record], Record],
+        function: Callable[[Record, Record], Record] | type[Any],
         *,
         associative: bool = True,
         pure: bool = False,
@@ -51,7 +51,7 @@ class Groups:
         their values. The order of the input is kept, so the function need not be commutative. Associative it must be, or the
         results are wrong without a word: records of a group that lie near each other in the input are reduced before they are
         brought together, if no verb in front of this one brings records together. A function that is not, as one that counts
-        calls, needs `associative=False`. `pure` and `timeout` are those of `apply`.
+        calls, needs `associative=False`. `pure`, `timeout` and what becomes of a class are those of `apply`.
         """
         by, _ = self._by
         reduced = ("reduce", Reduced(function_of("reduce", function), by, by == list(self._table.columns)))
@@ -60,7 +60,7 @@ class Groups:
 
     def apply(
         self,
-        function: Callable[[Any, Iterator[Record]], Iterable[Any] | None],
+        function: Callable[[Any, Iterator[Record]], Iterable[Any] | None] | type[Any],
         *,
         columns: Mapping[str, ColumnType],
         sort: str | Sequence[str] = (),
@@ -75,6 +75,9 @@ class Groups:
         columns `sort`, equal ones in that of the input; the engine sorts them. Only those that were asked for last are in
         memory, so a group may be of any size. The function answers any number of records of `columns`, or of values if
         that is one column; a generator may begin before it has seen all.
+
+        Of a class each partition of groups has an object, made without arguments, and that is called: what it keeps is known to all
+        groups of the partition. It has no `finish`.
 
         A worker process that dies takes the groups along that it was given last; of a function that is declared `pure` they
         are given to another one, from the first record of the one that was open, unless more than 1 MiB of that came in

@@ -95,7 +95,7 @@ pub struct Definition {
     pub schema: Arc<Schema>,
     /// It answers the same whenever it is asked the same, and does nothing else.
     pub is_pure: bool,
-    /// It is a class, of which each worker has an object.
+    /// It is a class, of which each worker has an object, behind what brings records together each partition.
     pub keeps_state: bool,
     /// How long it may work on a batch.
     pub timeout: Option<Duration>,
@@ -124,7 +124,7 @@ impl Definition {
             made,
             by: Vec::new(),
             is_pure: false,
-            keeps_state: is_class && !kind.is_of_groups(),
+            keeps_state: is_class,
             timeout: None,
         })
     }
@@ -244,11 +244,8 @@ impl Caller {
     /// What is called: of a class an object, which is made when it is first needed.
     fn function<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Failure> {
         if self.begun.is_none() {
-            let begin = || -> PyResult<_> {
-                let begin = py.import("sortmill._functions")?.getattr("begin")?;
-                begin.call1((&self.definition.function,))?.extract()
-            };
-            self.begun = Some(begin().map_err(|error| Failure::raised(py, 0, error))?);
+            let begun = self.definition.begin(py);
+            self.begun = Some(begun.map_err(|error| Failure::raised(py, 0, error))?);
         }
         let (function, _) = self.begun.as_ref().expect("it was just made");
         Ok(function.bind(py).clone())
@@ -277,6 +274,12 @@ impl Caller {
 }
 
 impl Definition {
+    /// What a worker calls, of a class an object that is made now, and its `finish`.
+    pub fn begin(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Option<Py<PyAny>>)> {
+        let begin = py.import("sortmill._functions")?.getattr("begin")?;
+        begin.call1((&self.function,))?.extract()
+    }
+
     fn call_with_batch(
         &self,
         function: &Bound<'_, PyAny>,

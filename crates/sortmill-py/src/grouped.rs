@@ -226,10 +226,12 @@ impl Pooled {
                 Ok(turned) => break self.behind(turned, again)?,
                 Err(Broken::Job(error)) => return Err(*error),
                 Err(Broken::Died(how)) => {
-                    if !self.definition.is_pure || self.is_cut || attempt == ATTEMPTS {
-                        let why = match self.is_cut {
-                            true => "more came of its group before than is kept".to_owned(),
-                            false => format!("this happened {attempt} times with the same records"),
+                    let is_lost = self.definition.keeps_state;
+                    if !self.definition.is_pure || is_lost || self.is_cut || attempt == ATTEMPTS {
+                        let why = match (is_lost, self.is_cut) {
+                            (true, _) => "what its object kept is lost".to_owned(),
+                            (_, true) => "more came of its group before than is kept".to_owned(),
+                            _ => format!("this happened {attempt} times with the same records"),
                         };
                         return Err(died(&self.definition, &how, &why));
                     }
@@ -283,7 +285,10 @@ impl Pooled {
             ..Request::new(ask)
         };
         let sent = from.map_or(&[][..], |from| &self.sent[from..]);
-        let answer = self.bond.ask(request, sent, goes_on, &mut self.piece)?;
+        let needs_the_same = goes_on || self.definition.keeps_state && self.bond.has_begun();
+        let answer = self
+            .bond
+            .ask(request, sent, needs_the_same, &mut self.piece)?;
         let (made, said) = self.piece.split_at(answer.bytes);
         if answer.is_failure {
             let error = failure(&self.running, made, false);

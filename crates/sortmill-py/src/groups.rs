@@ -225,6 +225,8 @@ impl Calls {
         }));
         let failed = |error| Failure::raised(py, 0, error);
         alone(&hand).map_err(failed)?.refill();
+        let (function, _) = self.definition.begin(py).map_err(failed)?;
+        let function = function.bind(py);
         loop {
             let begun = alone(&hand).map_err(failed)?.begin(py)?;
             let Some(first) = begun else {
@@ -233,7 +235,7 @@ impl Calls {
                 return Ok(());
             };
             let key = self.key(py, &first).map_err(failed)?;
-            let called = self.group(py, &hand, key.clone());
+            let called = self.group(function, &hand, key.clone());
             let mut hand = alone(&hand).map_err(failed)?;
             if let Err(error) = called {
                 // What the function caught and raised another exception for is not what ended it.
@@ -268,16 +270,16 @@ impl Calls {
     /// Calls the function for one group and keeps what it makes.
     fn group<'py>(
         &self,
-        py: Python<'py>,
+        function: &Bound<'py, PyAny>,
         hand: &Arc<Mutex<Hand>>,
         key: Bound<'py, PyAny>,
     ) -> PyResult<()> {
-        let definition = &*self.definition;
+        let (definition, py) = (&*self.definition, function.py());
         let records = Records {
             hand: Arc::clone(hand),
             group: alone(hand)?.group,
         };
-        let answer = definition.function.bind(py).call1((key, records))?;
+        let answer = function.call1((key, records))?;
         if answer.is_none() {
             return Ok(());
         }
