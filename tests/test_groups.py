@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import sortmill as sm
@@ -186,6 +187,52 @@ def test_ctrl_c_ends_a_function_of_groups(tmp_path: Path) -> None:
         job.run(memory=MEMORY, processes=0)
     assert 0 < asked < 5000
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("columns", [("b",), ("n", "a"), ("f",), ("a", "b", "n", "f"), (["s"], "b")])
+def test_the_first_of_those_that_are_equal_in_some_columns(tmp_path: Path, draw: random.Random, columns: Any) -> None:
+    types: dict[str, sm.ColumnType] = {"n": int, "a": str | None, "b": int | None, "f": float | None, "s": str}
+    rows = [
+        {
+            "n": draw.randrange(30), "a": draw.choice([None, "", "x", "y"]), "b": draw.choice([None, *range(50)]),
+            "f": draw.choice([None, 0.0, -0.5, 1e300]), "s": f"{draw.randrange(100)}" * draw.randrange(1, 200),
+        }
+        for _ in range(5000)
+    ]
+    names = [name for part in columns for name in ([part] if isinstance(part, str) else part)]
+    wanted: dict[Any, Record] = {}
+    for row in rows:
+        wanted.setdefault(tuple(row[name] for name in names), row)
+    given = sm.Pipeline().from_iter(rows, types)
+    kept = given.distinct(*columns)
+    assert list(kept.columns.items()) == list(given.columns.items())
+    for threads in (1, 2):
+        found = kept.collect(memory="64 MiB", threads=threads)
+        assert len(found) == len(wanted)
+        assert all(wanted[tuple(row[name] for name in names)] == row for row in found)
+    in_order = given.distinct(*columns, order="sorted").collect(memory=MEMORY)
+    least = {"n": 0, "a": "", "b": 0, "f": 0.0, "s": ""}
+    keys = [tuple((row[name] is None, least[name] if row[name] is None else row[name]) for name in names) for row in in_order]
+    assert keys == sorted(keys) and len(in_order) == len(wanted)
+    # As other libraries have it, of a sort as well: the first of that.
+    frame = pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object) for name in types})
+    assert len(frame.drop_duplicates(names)) == len(wanted)
+    best: dict[Any, Record] = {}
+    for row in sorted(rows, key=lambda row: -row["n"]):
+        best.setdefault(tuple(row[name] for name in names), row)
+    found = given.sort("n", descending=True).distinct(*columns).collect(memory=MEMORY)
+    assert len(found) == len(best) and all(best[tuple(row[name] for name in names)] == row for row in found)
+
+
+def test_distinct_asks_for_columns(tmp_path: Path) -> None:
+    given = sm.Pipeline().from_iter([(0.0, 1), (-0.0, 2)], {"f": float, "n": int})
+    assert repr(given.distinct("f").collect(memory=MEMORY)) == "[{'f': 0.0, 'n': 1}]"
+    with pytest.raises(sm.UsageError, match="there is no column user, only f, n"):
+        given.distinct("user")
+    with pytest.raises(sm.UsageError, match="distinct takes names of columns, not 3"):
+        given.distinct(3)  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="no column is named"):
+        given.distinct([])
 
 
 def test_distinct_counts_and_sessions(tmp_path: Path, draw: random.Random) -> None:

@@ -583,9 +583,13 @@ class Table:
         """
         return self._next(self._table.top(whole("top", n), by_of(by, descending)))
 
-    def distinct(self, *, order: GroupOrder = "none") -> Table:
-        """Each different record once, in no order that means anything, or sorted by all columns upwards, as `group_by` has it."""
-        return self._next(self._table.distinct(is_sorted(order)))
+    def distinct(self, *columns: str | Sequence[str], order: GroupOrder = "none") -> Table:
+        """Each different record once, in no order that means anything, or sorted by all columns upwards, as `group_by` has it.
+
+        With `columns` of the records that are equal in these the first one of the input, with all its columns; sorted by these.
+        """
+        names = names_of("distinct", columns) if columns else None
+        return self._next(self._table.distinct(names, is_sorted(order)))
 
     def group_by(self, *columns: str | Sequence[str], order: GroupOrder = "grouped") -> Groups:
         """Groups of the records that are equal in these columns.

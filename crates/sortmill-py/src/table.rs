@@ -381,10 +381,13 @@ impl Table {
         made.map(Self::brought)
     }
 
-    fn distinct(&self, py: Python<'_>, is_sorted: bool) -> PyResult<Self> {
-        let made = self.next(py, move |table| match is_sorted {
-            true => table.distinct_sorted(),
-            false => table.distinct(),
+    /// Each different record once, or of those that are equal in some columns the first.
+    fn distinct(&self, py: Python<'_>, columns: Option<Names>, is_sorted: bool) -> PyResult<Self> {
+        let by: Option<By> = columns.map(|columns| (columns, is_sorted));
+        let made = self.next(py, move |table| match (&by, is_sorted) {
+            (Some(by), _) => groups_of(table, by)?.first_records(),
+            (None, true) => table.distinct_sorted(),
+            (None, false) => table.distinct(),
         });
         made.map(Self::brought)
     }

@@ -6,6 +6,7 @@
 
 use sortmill_io::sync::Arc;
 
+use super::aggregate::{Aggregate, first};
 use super::column::{Column, Type, Value};
 use super::key::OrderColumn;
 use super::order::Order;
@@ -88,6 +89,20 @@ impl Groups {
             order => format!("{}, sorted by {}", self.name(), super::by_words(order)),
         };
         self.table.bring(name, shuffle, made)
+    }
+
+    /// The first record of each group, in the order of the input, with all columns of the table. What groups are made by is as keys are:
+    /// of -0 it is 0.
+    ///
+    /// # Errors
+    /// None but those of [`Table::group_by`].
+    pub fn first_records(&self) -> Result<Table> {
+        let columns = &self.table.columns;
+        let others = columns.iter().enumerate();
+        let others = others.filter(|(at, _)| !self.by.contains(at));
+        let firsts: Vec<Aggregate> = others.map(|(_, column)| first(&*column.name)).collect();
+        let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        self.agg(&firsts)?.select(&names)
     }
 
     /// The records of each group in the order of `time`, a column of integers or timestamps, with a further column, a u64, called

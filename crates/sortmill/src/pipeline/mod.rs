@@ -395,7 +395,8 @@ impl Table {
         all.agg(aggregates)
     }
 
-    /// Each different record once, in no order that means anything.
+    /// Each different record once, in no order that means anything. Of those that are equal in some columns
+    /// [`Groups::first_records`] has the first.
     ///
     /// # Errors
     /// As [`Table::group_by`].

@@ -121,6 +121,26 @@ fn pages() -> GroupFn {
     })
 }
 
+#[test]
+fn the_first_record_of_each_group() {
+    let clicks = Clicks::new("the_first_record_of_each_group", 20_000);
+    let groups = clicks.table().group_by(&["page"]).unwrap();
+    let firsts = groups.sorted().first_records().unwrap();
+    assert_eq!(firsts.columns(), clicks.table().columns());
+    let mut wanted: BTreeMap<&str, String> = BTreeMap::new();
+    for (user, time, page) in &clicks.clicks {
+        let line = || format!("{user}\t{time}\t{page}\n");
+        wanted.entry(page).or_insert_with(line);
+    }
+    let wanted: String = wanted.into_values().collect();
+    assert!(clicks.written(&firsts, Form::Text) == wanted);
+    // Of all columns, in any order, those that differ.
+    let all = clicks.table().group_by(&["time", "page", "user"]).unwrap();
+    let (all, once) = (all.first_records(), clicks.table().distinct());
+    let [all, once] = [all, once].map(|table| clicks.written(&table.unwrap(), Form::Text));
+    assert_eq!(sorted(&all), sorted(&once));
+}
+
 /// What is told apart or counted by one field is found and counted in one loop, but not where a filter, which keeps all here, stands
 /// between both. Either way comes to the same, and a line with another number of fields is refused.
 #[test]
