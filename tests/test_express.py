@@ -210,6 +210,20 @@ def test_groups_know_one_zero_and_lists_no_missing_number() -> None:
     assert repr(sorted(one["f"] for one in numbers.collect(memory="64 MiB"))) == "[0.0, 1.5]"
 
 
+def test_values_of_one_group_have_one_hash(draw: random.Random) -> None:
+    """-0.0 had another one than 0.0, so that a partition by hash took a group apart."""
+    floats = [0.0, -0.0, math.nan, -math.nan, 1.0, math.inf, -math.inf, *(draw.uniform(-9, 9) for _ in range(50))] * 3
+    table = sm.Pipeline().from_iter(floats, {"f": float}).with_columns(h=sm.hash("f", seed=3), minus=sm.hash(-sm.col("f"), seed=3))
+    hashes: dict[str, set[int]] = defaultdict(set)
+    for one in table.collect(memory="64 MiB"):
+        hashes[repr(abs(one["f"]) if one["f"] == 0 else one["f"])].add(one["h"])
+        assert (one["h"] == one["minus"]) == (one["f"] == 0 or math.isnan(one["f"]))
+    assert all(len(of) == 1 for of in hashes.values())
+    assert len(set.union(*hashes.values())) == len(hashes) == 55
+    parts = table.with_columns(part=sm.col("h") % 4).group_by("f").agg(n=sm.count_distinct("part")).collect(memory="64 MiB")
+    assert [one["n"] for one in parts] == [1] * 55
+
+
 def test_the_first_are_the_same_whoever_sees_them_first(tmp_path: Path) -> None:
     """Of records that differ in the sign of a zero alone, that came out which a worker had seen first."""
     names = []

@@ -269,7 +269,8 @@ def micros(column: str | Expr) -> Expr:
 
 
 def hash(column: str | Expr, *, seed: int = 0) -> Expr:
-    """A hash of the value (XXH3, 64 bits), the same on every machine; of `None` it is `None`."""
+    """A hash of the value (XXH3, 64 bits), the same on every machine, and of values that are one group, as -0.0 and 0.0; of `None` it is
+    `None`."""
     return Expr(_of(column).function("hash", "", whole("seed", seed)))
 
 

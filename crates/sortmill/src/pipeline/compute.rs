@@ -27,7 +27,8 @@ pub fn micros(column: impl Into<String>) -> Expr {
     col(column).micros()
 }
 
-/// A hash of the value of `column`, a u64: XXH3 with `seed` of its bytes, of numbers of their 8 bytes, little-endian.
+/// A hash of the value of `column`, a u64: XXH3 with `seed` of its bytes, of numbers of their 8 bytes, little-endian. What is one value
+/// as a key has one: -0 that of 0, and floats that are no numbers the same.
 pub fn hash(column: impl Into<String>, seed: u64) -> Expr {
     col(column).hash(seed)
 }
@@ -130,6 +131,7 @@ pub(super) fn hash_of(value: Value<'_>, seed: u64) -> u64 {
             xxh3_64_with_seed(&value.to_le_bytes(), seed)
         }
         Value::U64(value) => xxh3_64_with_seed(&value.to_le_bytes(), seed),
+        Value::F64(0.0) => xxh3_64_with_seed(&0.0_f64.to_le_bytes(), seed),
         Value::F64(value) => xxh3_64_with_seed(&one_nan(value).to_le_bytes(), seed),
         Value::Bool(value) => xxh3_64_with_seed(&[u8::from(value)], seed),
     }

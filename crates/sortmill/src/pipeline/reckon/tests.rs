@@ -122,6 +122,9 @@ fn functions_are_reckoned_with() {
     // Of all that are no numbers the bits are the same, whatever the processor makes of 0 / 0.
     let nan = Value::F64(f64::from_bits(0xfff8_0000_0000_0001));
     assert_eq!(hash_of(nan, 5), hash_of(Value::F64(one_nan(f64::NAN)), 5));
+    // As groups have it there is one zero.
+    assert_eq!(hash_of(Value::F64(-0.0), 5), hash_of(Value::F64(0.0), 5));
+    assert_ne!(hash_of(Value::F64(0.0), 5), hash_of(Value::F64(1.0), 5));
     let both = Reckoned::new(&(col("f") / col("f")), &columns()).unwrap();
     for zero in [0.0, -0.0] {
         let texts = Texts::default();
