@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,79 @@ def test_json_lines(tmp_path: Path, draw: random.Random) -> None:
         table.collect(memory="128 MiB")
     assert raised.value.file == str(tmp_path / "in.jsonl")
     assert raised.value.offset == len(lines[0].encode()) + 1
+
+
+def at_path(found: Any, *steps: str) -> Any:
+    """What lies there in a value of Python's, `None` if nothing does."""
+    for step in steps:
+        if isinstance(found, list):
+            found = found[int(step)] if step.isdigit() and int(step) < len(found) else None
+        else:
+            found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+def test_json_values_that_lie_in_others(tmp_path: Path, draw: random.Random) -> None:
+    """Paths, as `sort --format jsonl --by` has them; a member that is called as a path goes before what lies there."""
+    objects: list[dict[str, Any]] = []
+    for record in sales(draw, 3000):
+        tags = [draw.choice(LETTERS) for _ in range(draw.randrange(3))]
+        user: Any = draw.choice([{"name": record["city"], "tags": tags, "at": {"x": record["price"], "a.b": 1}}, {"tags": None}, None, "x", []])
+        members = [("user", user), ("count", record["count"]), ("x", {"user": {"name": "another"}})]
+        members += [("user.name", "called so")] * (draw.random() < 0.1)
+        draw.shuffle(members)
+        objects.append(dict(members))
+    lines = [json.dumps(one, ensure_ascii=draw.random() < 0.5) for one in objects]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    columns: dict[str, Any] = {
+        "user.name": str | None, "user.tags.1": str | None, "count": int, "user.at.x": float | None, r"user.at.a\.b": int | None,
+    }
+    job = sm.Pipeline()
+    table = job.read_jsonl(tmp_path / "in.jsonl", columns, line_number="line")
+    wanted = [
+        {
+            "user.name": one.get("user.name") or at_path(one, "user", "name"),
+            "user.tags.1": at_path(one, "user", "tags", "1"),
+            "count": one["count"],
+            "user.at.x": at_path(one, "user", "at", "x"),
+            r"user.at.a\.b": at_path(one, "user", "at", "a.b"),
+            "line": number,
+        }
+        for number, one in enumerate(objects, 1)
+    ]
+    assert table.collect(memory="128 MiB") == wanted
+    assert table.head(5) == wanted[:5]
+    names = Counter(one["user.name"] for one in wanted)
+    found = table.group_by("user.name").agg(n=sm.count()).collect(memory="128 MiB")
+    assert {one["user.name"]: one["n"] for one in found} == names
+
+    # Objects and arrays as text are what stands there, and Python reads it again; a value of another type is told with its path.
+    (tmp_path / "in.jsonl").write_text('{"user": {"tags" : ["a", {"b":1}]}}\n')
+    texts = sm.Pipeline().read_jsonl(tmp_path / "in.jsonl", {"user": str, "user.tags": bytes, "user.tags.1": str})
+    assert texts.collect(memory="128 MiB") == [
+        {"user": '{"tags" : ["a", {"b":1}]}', "user.tags": b'["a", {"b":1}]', "user.tags.1": '{"b":1}'}
+    ]
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"user.tags": int}, "line 1: column user.tags is an array, and not of type i64"),
+        ({"user.tags.0": int}, "line 1: column user.tags.0 is a string, and not of type i64"),
+        ({"user.name": str}, "line 1: it has no column user.name"),
+    ]
+    for columns, cause in wrong:
+        with pytest.raises(sm.InputError, match=cause):
+            sm.Pipeline().read_jsonl(tmp_path / "in.jsonl", columns).collect(memory="128 MiB")
+    # Without columns they are members, as before.
+    (tmp_path / "in.jsonl").write_text('{"user": {"name": "x"}, "a.b": 1, "c": null}\n{"a.b": 2, "c": [1]}\n')
+    assert sm.Pipeline().read_jsonl(tmp_path / "in.jsonl").collect(memory="128 MiB") == [{"a.b": 1}, {"a.b": 2}]
+
+
+def test_generated_json(tmp_path: Path) -> None:
+    """Lines with all that trips readers up, against Python's own reader."""
+    subprocess.run([sys.executable, "-m", "sortmill", "gen", "json", "3000", tmp_path / "in.jsonl"], check=True)
+    columns: dict[str, Any] = {"id": int, "user.name": str | None, "user.age": int | None, "tags.0": str | None}
+    found = sm.Pipeline().read_jsonl(tmp_path / "in.jsonl", columns).collect(memory="128 MiB")
+    objects = [json.loads(line) for line in (tmp_path / "in.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert found == [{name: at_path(one, *name.split(".")) for name in columns} for one in objects]
+    assert any(one["user.name"] for one in found) and any(one["tags.0"] for one in found)
 
 
 def test_fixed_records_pairs_and_several_files(tmp_path: Path, draw: random.Random) -> None:

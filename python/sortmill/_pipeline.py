@@ -176,6 +176,8 @@ class Pipeline:
     ) -> Table:
         """JSON objects, one a line: the members that `columns` names, each of its type and in every object.
 
+        What lies in a member is named by the steps to it, with dots between: `"user.name"`, `"tags.0"`; a backslash has a dot be part
+        of a name. A member that is called just so goes before. As `str` an object or a list is its JSON, as it stands there.
         Where values may be missing (`int | None`) one that is `null` or not there is `None`. Without `columns` they are the members
         of the objects that the first file begins with (1 MiB; it must be there), but for lists and objects, each of the type that its
         values have there (text is `str`, a time too), and any of them may be missing.

@@ -4,7 +4,7 @@
 //! behind a colon. A backslash has the next character stand for itself, so that any name can be told.
 
 use clap::{Args, ValueEnum};
-use sortmill::columns::{Column, Columns, Compare, Form, Header, Name, Nulls};
+use sortmill::columns::{Column, Columns, Compare, Form, Header, Name, Nulls, steps};
 use sortmill::error::Result;
 use sortmill::order::Format;
 
@@ -168,7 +168,7 @@ impl By {
             (Some(_), Some(_)) => return Err("a column has one type".into()),
         };
         let name = match kind {
-            Kind::Json => Name::Path(split(&name, '.').iter().map(|step| plain(step)).collect()),
+            Kind::Json => Name::Path(steps(&name)),
             _ if self.no_header => {
                 let number = plain(&name).parse().ok().filter(|&number| number > 0);
                 let number = number.ok_or_else(|| {

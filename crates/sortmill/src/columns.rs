@@ -80,6 +80,23 @@ pub enum Name {
     Path(Vec<String>),
 }
 
+/// The steps of a path to a value in JSON, at least one: what stands between dots. A backslash has what stands behind it be part
+/// of a step.
+#[must_use]
+pub fn steps(path: &str) -> Vec<String> {
+    let (mut steps, mut last) = (Vec::new(), String::new());
+    let mut characters = path.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '.' => steps.push(std::mem::take(&mut last)),
+            '\\' => last.push(characters.next().unwrap_or('\\')),
+            other => last.push(other),
+        }
+    }
+    steps.push(last);
+    steps
+}
+
 /// How the values of a column are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -44,8 +44,12 @@ pub fn check(line: &[u8]) -> Result<(), Wrong> {
 /// The text of the value at `path`, if there is one.
 #[inline]
 pub fn find<'l>(line: &'l [u8], path: &[Step]) -> Option<&'l [u8]> {
-    let mut scan = Scan { bytes: line, at: 0 };
-    let mut value = scan.value();
+    within(Scan { bytes: line, at: 0 }.value(), path)
+}
+
+/// The same within a value, of which all is given and nothing else.
+#[inline]
+pub fn within<'l>(mut value: &'l [u8], path: &[Step]) -> Option<&'l [u8]> {
     for step in path {
         let mut inner = Scan {
             bytes: value,

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::column::{Column, Type, Value};
+use crate::columns::steps;
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{KV_HEADER_BYTES, Separated, json};
 
@@ -31,8 +32,8 @@ pub enum Shape {
         /// Values that say that there is none, in columns where one may be missing.
         nulls: Vec<Vec<u8>>,
     },
-    /// An object.
-    Json,
+    /// An object. Of which columns the names may be paths, too.
+    Json { paths: Vec<Path> },
     /// A key, and what is in front of it and behind it.
     Fixed { key: Range<usize> },
     /// A key and a value.
@@ -63,14 +64,40 @@ impl Shape {
         }
     }
 
+    /// Of objects, whose members `columns` are, or lie in them where a name has dots.
+    pub fn json(columns: &[Column]) -> Self {
+        let with_dots = columns.iter().enumerate();
+        let with_dots = with_dots.filter(|(_, column)| column.name.contains('.'));
+        let path = |(number, column): (usize, &Column)| {
+            let mut steps = steps(&column.name).into_iter();
+            Path {
+                column: number,
+                member: steps.next().expect("there is one at least"),
+                steps: steps.map(|step| json::Step::new(&step)).collect(),
+            }
+        };
+        Self::Json {
+            paths: with_dots.map(path).collect(),
+        }
+    }
+
     /// Whether `record` is a line of nothing that holds no record: neither an object nor values with delimiters between.
     pub fn is_nothing(&self, record: &[u8]) -> bool {
         match self {
             Self::Separated { is_one, .. } => !is_one && without_end(record).is_empty(),
-            Self::Json => record.trim_ascii().is_empty(),
+            Self::Json { .. } => record.trim_ascii().is_empty(),
             _ => false,
         }
     }
+}
+
+/// A column that lies within a member of an object, unless there is a member that is called just as the column is.
+pub struct Path {
+    column: usize,
+    /// The name of the member.
+    member: String,
+    /// From its value on.
+    steps: Vec<json::Step>,
 }
 
 /// Where a value lies.
@@ -90,6 +117,8 @@ enum Cell {
 pub struct Cells {
     cells: Vec<Cell>,
     text: Vec<u8>,
+    /// What lies at each path, if anything does.
+    nested: Vec<Option<(usize, usize)>>,
 }
 
 impl Cells {
@@ -125,7 +154,7 @@ impl Cells {
                     ))),
                 }
             }
-            Shape::Json => self.find_json(columns, record),
+            Shape::Json { paths } => self.find_json(columns, paths, record),
             Shape::Fixed { key } => {
                 self.cells[0] = Cell::Record(key.start, key.end);
                 self.cells[1] = match (key.start, record.len() - key.end) {
@@ -219,7 +248,7 @@ impl Cells {
         }
     }
 
-    fn find_json(&mut self, columns: &[Column], record: &[u8]) -> Result<()> {
+    fn find_json(&mut self, columns: &[Column], paths: &[Path], record: &[u8]) -> Result<()> {
         // Objects mostly have their members in one order: the next is looked for behind the one before.
         let (mut next, mut wrong): (_, Option<(usize, Error)>) = (0, None);
         let is_object = json::each_member(record, |name, value| {
@@ -242,6 +271,10 @@ impl Cells {
             (false, _) => Err(bad("it is no JSON object".to_owned())),
             (true, Some((_, error))) => Err(error),
             (true, None) => {
+                let is_missing = |path: &Path| matches!(self.cells[path.column], Cell::Missing);
+                if paths.iter().any(is_missing) {
+                    self.find_nested(columns, paths, record)?;
+                }
                 for (cell, column) in self.cells.iter_mut().zip(columns) {
                     if column.nullable && matches!(cell, Cell::Missing) {
                         *cell = Cell::Null;
@@ -252,7 +285,31 @@ impl Cells {
         }
     }
 
-    /// Where the value of a member lies, if it is one of its column's type.
+    /// Finds the values that lie at `paths`, of columns that no member is called as.
+    fn find_nested(&mut self, columns: &[Column], paths: &[Path], record: &[u8]) -> Result<()> {
+        self.nested.clear();
+        self.nested.resize(paths.len(), None);
+        json::each_member(record, |name, value| {
+            for (path, lies) in paths.iter().zip(&mut self.nested) {
+                // Of members of one name the last one counts, here too.
+                if json::is_called(name, &path.member) {
+                    let found = json::within(value, &path.steps);
+                    *lies = found.map(|found| (offset_in(record, found), found.len()));
+                }
+            }
+        });
+        for (number, path) in paths.iter().enumerate() {
+            if let (Cell::Missing, Some((from, length))) =
+                (self.cells[path.column], self.nested[number])
+            {
+                let value = &record[from..from + length];
+                self.cells[path.column] = self.json_cell(&columns[path.column], record, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the value of a member lies, if it is one of its column's type; as text an object or an array is as it stands there.
     fn json_cell(&mut self, column: &Column, record: &[u8], value: &[u8]) -> Result<Cell> {
         let is_bool = column.kind == Type::Bool;
         let is_text = column.kind.is_bytes() || column.kind == Type::Timestamp;
@@ -269,6 +326,7 @@ impl Cells {
             }
             Some(b'-' | b'0'..=b'9') if column.kind.is_number() => None,
             Some(b't' | b'f') if is_bool => None,
+            Some(b'{' | b'[') if column.kind.is_bytes() => None,
             Some(b'"') => Some("a string"),
             Some(b'-' | b'0'..=b'9') => Some("a number"),
             Some(b't' | b'f') => Some("true or false"),
@@ -417,7 +475,7 @@ mod tests {
         // A record that is too short has no value that could be missing.
         assert!(read(&[], "x,1").unwrap_err().contains("column"));
 
-        let read = |record: &str| values_of(&Shape::Json, nullable(), record.as_bytes());
+        let read = |record: &str| values_of(&Shape::json(&[]), nullable(), record.as_bytes());
         assert_eq!(read("{}"), Ok("Null|Null|Null".into()));
         let line = r#"{"b":null,"a":"","c":true}"#;
         assert_eq!(read(line), Ok("|Null|Bool(true)".into()));
@@ -430,7 +488,7 @@ mod tests {
     #[test]
     fn json_values() {
         let kinds = [Type::String, Type::F64, Type::Bool];
-        let read = |record: &str| values(&Shape::Json, &kinds, record.as_bytes());
+        let read = |record: &str| values(&Shape::json(&[]), &kinds, record.as_bytes());
         let line = r#" {"c" : true, "x":{"a":1}, "b":-1.5e3 ,"\u0061":"x\n\"\u00e4"} "#;
         assert_eq!(read(line), Ok("x\n\"ä|F64(-1500.0)|Bool(true)".into()));
         let twice = r#"{"a":"1","a":"2","b":2,"c":false}"#;
@@ -446,7 +504,8 @@ mod tests {
             let cause = read(line).unwrap_err();
             assert!(cause.contains(wanted), "{line}: {cause}");
         }
-        let time = |record: &str| values(&Shape::Json, &[Type::Timestamp], record.as_bytes());
+        let json = Shape::json(&[]);
+        let time = |record: &str| values(&json, &[Type::Timestamp], record.as_bytes());
         let wanted = Ok("Timestamp(86400000000)".to_owned());
         assert_eq!(time(r#"{"a":"1970-01-02"}"#), wanted);
         assert_eq!(time(r#"{"a":"1970-01-02T00:00:00\u005a"}"#), wanted);
@@ -461,8 +520,106 @@ mod tests {
             let cause = time(line).unwrap_err();
             assert!(cause.contains(wanted), "{line}: {cause}");
         }
-        let whole = values(&Shape::Json, &[Type::I64], br#"{"a":1.0}"#).unwrap_err();
+        let whole = values(&json, &[Type::I64], br#"{"a":1.0}"#).unwrap_err();
         assert!(whole.contains("\"1.0\" is no value of type i64"), "{whole}");
+    }
+
+    #[test]
+    fn json_values_at_paths() {
+        let named = |names: [&str; 3]| -> Vec<Column> {
+            let kinds = [Type::String, Type::I64, Type::Bool];
+            let columns = names.into_iter().zip(kinds);
+            columns
+                .map(|(name, kind)| Column::new(name, kind))
+                .collect()
+        };
+        let read = |names: [&str; 3], record: &str| {
+            let columns = named(names);
+            values_of(&Shape::json(&columns), columns, record.as_bytes())
+        };
+        let names = ["a.b", "a.n.1", "t"];
+        let found = Ok("x\"|I64(7)|Bool(true)".to_owned());
+        for line in [
+            r#"{"t":true,"a":{"n":[6,7],"b":"x\""}}"#,
+            // What is called just so goes before what lies there, whichever comes first, and the last one counts.
+            r#"{"a.b":1,"a":{"n":[6,7],"b":"y"},"t":true,"a.b":"x\""}"#,
+            r#"{"a":{"b":"y","b":{}},"\u0061":{"n":{"1":7},"b":"x\""},"t":true}"#,
+        ] {
+            assert_eq!(read(names, line), found, "{line}");
+        }
+        let texts = ["a", "a.b.c", "a.t"];
+        let line = r#"{"a" : {"b": {"c":3 }, "t":false}}"#;
+        let found = Ok(r#"{"b": {"c":3 }, "t":false}|I64(3)|Bool(false)"#.to_owned());
+        assert_eq!(read(texts, line), found);
+        // A backslash has a dot be part of a name; an array is text as it stands.
+        let escaped = [r"a\.b", r"a.b\.c", "a.t"];
+        let line = r#"{"a.b":[1, {}],"a":{"b.c":3,"t":false}}"#;
+        assert_eq!(
+            read(escaped, line),
+            Ok("[1, {}]|I64(3)|Bool(false)".to_owned())
+        );
+        for (line, wanted) in [
+            (r#"{"t":true,"a":{"n":[6,7]}}"#, "it has no column a.b"),
+            (
+                r#"{"t":true,"a":{"b":"","n":[6]}}"#,
+                "it has no column a.n.1",
+            ),
+            (r#"{"t":true,"a":7}"#, "it has no column a.b"),
+            (
+                r#"{"t":true,"a":{"b":"","n":[6,7]},"a":7}"#,
+                "it has no column a.b",
+            ),
+            (
+                r#"{"t":true,"a":{"b":7,"n":[6,7]}}"#,
+                "column a.b is a number",
+            ),
+            (
+                r#"{"t":true,"a.b":null,"a":{"b":"","n":[6,7]}}"#,
+                "column a.b is null",
+            ),
+            (
+                r#"{"t":true,"a":{"b":null,"n":[6,7]}}"#,
+                "column a.b is null",
+            ),
+            (
+                r#"{"t":true,"a":{"b":"","n":[6,"7"]}}"#,
+                "column a.n.1 is a string",
+            ),
+        ] {
+            let cause = read(names, line).unwrap_err();
+            assert!(cause.contains(wanted), "{line}: {cause}");
+        }
+        let nullable = named(names).into_iter().map(Column::or_null);
+        let nullable: Vec<Column> = nullable.collect();
+        let shape = Shape::json(&nullable);
+        for (line, wanted) in [
+            (r#"{"a":{"b":null,"n":[]}}"#, "Null|Null|Null"),
+            (r#"{"a":null,"t":true}"#, "Null|Null|Bool(true)"),
+            (
+                r#"{"a.b":null,"a":{"b":"x","n":[0,1]}}"#,
+                "Null|I64(1)|Null",
+            ),
+        ] {
+            let found = values_of(&shape, nullable.clone(), line.as_bytes());
+            assert_eq!(found, Ok(wanted.to_owned()), "{line}");
+        }
+    }
+
+    /// Of a sample nobody has looked whether its lines are JSON.
+    #[test]
+    fn any_bytes_are_answered_at_paths() {
+        let columns = ["a.b.1.c", "d.0", "a"].map(|name| Column::new(name, Type::String).or_null());
+        let shape = Shape::json(&columns);
+        let whole = br#"{"a":{"b":[1,{"c":"]}\"x\ud834\udd1e"},[ ],null]},"d":["\\"]}"#;
+        for at in 0..whole.len() {
+            for byte in *b"\"\\{}[],: \xff" {
+                let mut line = whole.to_vec();
+                line[at] = byte;
+                for line in [&line[..], &line[..at], &line[at..]] {
+                    let _ = values_of(&shape, columns.to_vec(), line);
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | text | a line | `line` |
 //! | CSV | values with a delimiter between two, quoted as RFC 4180 has it | those asked for, by the header's names or in order |
-//! | JSON lines | an object | those asked for, by the names of its members |
+//! | JSON lines | an object | those asked for, by the names of its members and of what lies in them |
 //! | fixed | so many bytes | `key`, some of them, and `value`, the others |
 //! | kv | lengths, key, value | `key`, `value` |
 //! | an iterator, an Arrow stream | a row of values (`rows.rs`) | its own |
@@ -143,8 +143,10 @@ pub fn csv_names(os: &dyn Os, patterns: &[PathBuf], csv: Csv) -> Result<Vec<Stri
     Err(Error::new(ErrorKind::Input, DOING, cause).at(&first))
 }
 
-/// Lines that are JSON objects, of `patterns` as [`read_text`] has them. `columns` are members of them: text must be a
-/// string, a number a number without quotes, and whole for a whole type. One that is missing or null is no value where that may
+/// Lines that are JSON objects, of `patterns` as [`read_text`] has them. `columns` are members of them, or values within: where no
+/// member is called `user.tags.0`, that is the first element of the array `tags` in the object `user`, and a backslash has a dot be
+/// part of a name ([`crate::columns::steps`]). Text must be a string, and of an object or array is its JSON as it stands; a number must be
+/// a number without quotes, and whole for a whole type. One that is missing or null is no value where that may
 /// be ([`Column::or_null`]), and else bad input; of members of one name the last one counts; all others are passed over.
 ///
 /// # Errors
@@ -529,7 +531,7 @@ impl Inputs {
                 let numbers = by.into_iter().flatten().map(number).collect();
                 Shape::separated(separated, numbers, header_count, self.nulls.clone())
             }
-            How::Json => Shape::Json,
+            How::Json => Shape::json(&self.columns),
             How::Fixed { key, .. } => Shape::Fixed { key: key.clone() },
             How::Kv => Shape::Pair,
             How::Rows { .. } => Shape::Row,

@@ -226,6 +226,51 @@ fn json_lines_in_any_shape() {
     assert!(String::from_utf8(found).unwrap() == wanted);
 }
 
+/// Against `serde_json`, whose pointers lead the same ways.
+#[test]
+fn json_values_that_lie_in_others() {
+    let mut random = Random::new(seed("json_values_that_lie_in_others"));
+    let scratch = Scratch::new("json_values_that_lie_in_others");
+    let (mut file, mut model) = (String::new(), String::new());
+    for (name, whole, float) in rows(&mut random, 4_000) {
+        let tags: Vec<i64> = (0..random.below(3) as i64)
+            .map(|tag| whole / 2 + tag)
+            .collect();
+        let mut object = json!({
+            "first": {"user": "none of these", "tags": [[]]},
+            "user": {"name": name, "tags": tags, "at": {"x.y": float, "x": {"y": "another"}}},
+        });
+        if random.below(4) == 0 {
+            object["user.name"] = json!(format!("is called so {name}"));
+        }
+        let at = |path: &str| object.pointer(path).cloned();
+        let line = json!({
+            "user.name": at("/user.name").or_else(|| at("/user/name")),
+            "user.tags.1": at("/user/tags/1"),
+            "user.at.x\\.y": float,
+            "user.tags": at("/user/tags").unwrap().to_string(),
+        });
+        file += &format!("{object}\n");
+        model += &format!("{line}\n");
+    }
+    std::fs::write(scratch.path("in"), file).unwrap();
+    let columns = vec![
+        column("user.at.x\\.y", Type::F64),
+        column("user.name", Type::String),
+        column("user.tags", Type::String),
+        column("user.tags.1", Type::I64).or_null(),
+    ];
+    let table = read_jsonl([text(&scratch, "in")], columns).unwrap();
+    let found = written(&table, Form::JsonLines, &scratch.path("out")).unwrap();
+    let read = |text: &str| -> Vec<serde_json::Value> {
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    assert!(read(std::str::from_utf8(&found).unwrap()) == read(&model));
+}
+
 #[test]
 fn records_of_a_fixed_size_and_pairs() {
     let mut random = Random::new(seed("records_of_a_fixed_size_and_pairs"));
