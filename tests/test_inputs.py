@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,68 @@ def test_csv_of_pythons_own_writer(tmp_path: Path, draw: random.Random) -> None:
     for one in wanted:
         lines.append(lines[-1] + 1 + one["city"].count(b"\n"))
     assert [one["line"] for one in rows] == lines[:-1]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "quote"),
+    [("\t", '"'), (";", '"'), (";", "'"), ("|", None), ("\t", None), (" ", "a"), (":", '"'), ("-", "'"), (".", "1"), ("e", "\\")],
+)
+def test_csv_with_other_marks(tmp_path: Path, draw: random.Random, delimiter: str, quote: str | None) -> None:
+    """Read by Python's own reader, and by `read_csv`; numbers and times are quoted where they have such a mark."""
+    letters = [*LETTERS, delimiter, "'", ";", "a", "1"]
+    if quote is None:
+        letters = [letter for letter in letters if letter != delimiter and "\n" not in letter]
+    records: list[dict[str, Any]] = [
+        {
+            "città": "".join(draw.choice(letters) for _ in range(draw.randrange(10))),
+            "count": draw.randrange(-(2**63), 2**63),
+            "pric'\"": draw.choice([draw.uniform(-1e6, 1e6), 1e-7, -1e300]),
+            "at": datetime.fromtimestamp(draw.randrange(2**32), UTC),
+            "note": draw.choice([None, "x", draw.choice(letters)]) if quote else "x",
+        }
+        for _ in range(2000)
+    ]
+    columns: dict[str, Any] = {"città": str, "count": int, "pric'\"": float, "at": datetime, "note": str | None}
+    marks: dict[str, Any] = {"delimiter": delimiter, "quote": quote}
+    job = sm.Pipeline()
+    table = job.from_iter(records, columns)
+    table.write_csv(tmp_path / "out.csv", **marks)
+    table.write_csv(tmp_path / "parts", header=False, files=2, **marks)
+    job.run(memory="128 MiB")
+    form: dict[str, Any] = {"delimiter": delimiter, "quotechar": quote, "strict": True}
+    if quote is None:
+        form["quoting"] = csv.QUOTE_NONE
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file, **form)
+    assert head == list(columns)
+    assert [(city, int(count), float(price), datetime.fromisoformat(at), note) for city, count, price, at, note in rows] == [
+        (*list(one.values())[:-1], one["note"] or "") for one in records
+    ]
+    assert sm.Pipeline().read_csv(tmp_path / "out.csv", columns, nulls=[""], **marks).collect(memory="128 MiB") == records
+    parts = sm.Pipeline().read_csv(tmp_path / "parts" / "*.csv", columns, header=False, nulls=[""], **marks)
+    assert parts.collect(memory="128 MiB") == records
+
+
+def test_csv_of_a_column_and_of_what_cannot_be_told_apart(tmp_path: Path) -> None:
+    texts = ["", "x", ";", "'", "''", '"']
+    job = sm.Pipeline()
+    table = job.from_iter(texts, {"a;b": str})
+    table.write_csv(tmp_path / "out.tsv")
+    table.write_csv(tmp_path / "out.csv", delimiter=";", quote="'")
+    job.run(memory="128 MiB")
+    # The name of the file says nothing about what is in it.
+    assert (tmp_path / "out.tsv").read_text() == 'a;b\n""\nx\n;\n\'\n\'\'\n""""\n'
+    quoted = ["'a;b'", "''", "x", "';'", "'" * 4, "'" * 6, '"']
+    assert (tmp_path / "out.csv").read_text().splitlines() == quoted
+    with pytest.raises(sm.UsageError, match='the header would have "a;b" in it'):
+        table.write_csv(tmp_path / "none", delimiter=";", quote=None)
+    for text, cause in [("x;y", 'column text has a delimiter in "x;y"'), ("x\n", "a newline"), ("\rx", "a carriage return")]:
+        job = sm.Pipeline()
+        job.from_iter([("y", 1), (text, 2)], {"text": str, "n": int}).write_csv(tmp_path / "none", delimiter=";", quote=None)
+        with pytest.raises(sm.InputError, match=cause) as raised:
+            job.run(memory="128 MiB")
+        assert raised.value.hint is not None and "quote=" in raised.value.hint
+    assert not (tmp_path / "none").exists()
 
 
 def test_json_lines(tmp_path: Path, draw: random.Random) -> None:

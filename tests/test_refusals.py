@@ -93,6 +93,11 @@ class Stream:
     [
         (lambda: table().write_csv("x", files=-1), "files is -1, and 1 to"),
         (lambda: table().write_csv("x", files=1.5), "files is a whole number"),
+        (lambda: table().write_csv("x", delimiter=";;"), 'a delimiter is one byte, and ";;" is not'),
+        (lambda: table().write_csv("x", delimiter=""), "a delimiter is one byte"),
+        (lambda: table().write_csv("x", quote="é"), "a quote is one byte"),
+        (lambda: table().write_csv("x", delimiter="\n"), "what ends lines can neither part values nor quote them"),
+        (lambda: table().write_csv("x", delimiter="'", quote="'"), "one byte cannot both part values and quote them"),
         (lambda: table().write_csv("x", compression="zstd", level=-1), "level is -1"),
         (lambda: table().top(-1, by="a"), "top is -1"),
         (lambda: table().head(-1), "head is -1"),

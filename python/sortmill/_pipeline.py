@@ -793,14 +793,22 @@ class Table:
         path: Path,
         *,
         header: bool = True,
+        delimiter: str = ",",
+        quote: str | None = '"',
         files: int | None = None,
         partition: str | None = None,
         compression: Compression | None = None,
         level: int | None = None,
         mode: Mode = "overwrite",
     ) -> Pipeline:
-        """Writes CSV, with the columns' names in the first line of each file if `header`."""
-        return self._write(path, "csv" if header else "csv without header", how_of(files, partition, compression, level, mode))
+        """Writes CSV, with the columns' names in the first line of each file if `header`.
+
+        `delimiter` stands between values, whatever the file is called, and `quote` around one with a delimiter, a quote or the end of a
+        line in it; with `quote=None` such a value is an `InputError`.
+        """
+        how = how_of(files, partition, compression, level, mode)
+        job = self._table.write_csv(os.fspath(path), bool(header), delimiter, quote, how)
+        return self._pipeline._write(job, path, self._reads)
 
     def write_jsonl(
         self,

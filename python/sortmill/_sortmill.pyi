@@ -51,6 +51,14 @@ class Table:
     def unpivot(self, columns: list[str], name: str) -> Table: ...
     def unpack(self, column: str, name: str) -> Table: ...
     def write(self, path: str, form: str, how: tuple[int | None, str | None, bool, str | None, int | None]) -> Job: ...
+    def write_csv(
+        self,
+        path: str,
+        header: bool,
+        delimiter: str,
+        quote: str | None,
+        how: tuple[int | None, str | None, bool, str | None, int | None],
+    ) -> Job: ...
     def write_fixed(
         self,
         path: str,

@@ -113,7 +113,11 @@ fn made(py: Python<'_>, table: Result<pipeline::Table>) -> PyResult<Table> {
     table.map(Table::new).map_err(|error| raised(py, &error))
 }
 
-fn csv(py: Python<'_>, (header, delimiter, quote): (bool, &str, Option<&str>)) -> PyResult<Csv> {
+/// How CSV is read or written.
+pub fn csv(
+    py: Python<'_>,
+    (header, delimiter, quote): (bool, &str, Option<&str>),
+) -> PyResult<Csv> {
     let byte = |what: &str, text: &str| match text.as_bytes() {
         [byte] => Ok(*byte),
         _ => Err(misused(

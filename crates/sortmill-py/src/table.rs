@@ -22,6 +22,7 @@ use crate::expr::Expr;
 use crate::function::record_dict;
 use crate::grouped::groups;
 use crate::host;
+use crate::inputs::csv;
 use crate::pooled::Pooled;
 use crate::rows::RowReader;
 use crate::running::Running;
@@ -549,12 +550,10 @@ impl Table {
         self.next(py, move |table| table.unpack(&column, &name))
     }
 
-    /// What writes the table to a file, as `text`, `csv`, `csv without header`, `jsonl`, `kv`, `arrow` or `rows`.
+    /// What writes the table to a file, as `text`, `jsonl`, `kv`, `arrow` or `rows`.
     fn write(&self, py: Python<'_>, path: PathBuf, form: &str, how: How) -> PyResult<Job> {
         let form = match form {
             "text" => Form::Text,
-            "csv" => Form::Csv { header: true },
-            "csv without header" => Form::Csv { header: false },
             "jsonl" => Form::JsonLines,
             "kv" => Form::Kv,
             "arrow" => Form::Arrow,
@@ -562,6 +561,20 @@ impl Table {
             _ => return Err(PyValueError::new_err(format!("there is no form {form:?}"))),
         };
         self.written(py, path, form, how)
+    }
+
+    /// The same as CSV.
+    fn write_csv(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        header: bool,
+        delimiter: &str,
+        quote: Option<&str>,
+        how: How,
+    ) -> PyResult<Job> {
+        let csv = csv(py, (header, delimiter, quote))?;
+        self.written(py, path, Form::Csv(csv), how)
     }
 
     /// The first records of the beginnings of the files, and whether no others could be the first; nothing where only a job tells.

@@ -34,7 +34,7 @@ pub fn word_count(texts: Vec<String>, output: &str) -> Result<String> {
     let words = read_text(texts, 0).flat_map(&words("line").lower())?;
     let counts = words.group_by(&["word"])?.agg(&[count().named("n")])?;
     let top = counts.top(1000, &[("n", true)])?;
-    let pipeline = top.write(output, Form::Csv { header: true })?;
+    let pipeline = top.write(output, Form::csv(true))?;
     let settings = Settings {
         memory_bytes: Some(512 << 20),
         ..Settings::default()

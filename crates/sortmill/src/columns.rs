@@ -152,19 +152,14 @@ impl Columns {
         else {
             return Ok(());
         };
-        let ends_lines = |byte: u8| matches!(byte, b'\n' | b'\r');
-        let cause = if ends_lines(delimiter) || quote.is_some_and(ends_lines) {
-            "what ends lines can neither part values nor quote them"
-        } else if quote == Some(delimiter) {
-            "one byte cannot both part values and quote them"
-        } else {
-            return Ok(());
-        };
-        Err(Error::new(
-            ErrorKind::Usage,
-            "understanding the columns",
-            cause,
-        ))
+        match wrong_bytes(delimiter, quote) {
+            None => Ok(()),
+            Some(cause) => Err(Error::new(
+                ErrorKind::Usage,
+                "understanding the columns",
+                cause,
+            )),
+        }
     }
 
     /// How many records in front of the others are none: its header, or as many as were `asked` for.
@@ -193,6 +188,18 @@ impl Columns {
             } => Some(record),
             _ => None,
         }
+    }
+}
+
+/// Why these cannot tell values apart, if they cannot.
+pub(crate) fn wrong_bytes(delimiter: u8, quote: Option<u8>) -> Option<&'static str> {
+    let ends_lines = |byte: u8| matches!(byte, b'\n' | b'\r');
+    if ends_lines(delimiter) || quote.is_some_and(ends_lines) {
+        Some("what ends lines can neither part values nor quote them")
+    } else if quote == Some(delimiter) {
+        Some("one byte cannot both part values and quote them")
+    } else {
+        None
     }
 }
 

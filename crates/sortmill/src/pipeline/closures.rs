@@ -20,7 +20,7 @@
 //! let pipeline = sold
 //!     .group_by(&["letter"])?
 //!     .agg(&[sum("price")])?
-//!     .write("letters.csv", Form::Csv { header: true })?;
+//!     .write("letters.csv", Form::csv(true))?;
 //! # let _ = pipeline;
 //! # Ok(())
 //! # }

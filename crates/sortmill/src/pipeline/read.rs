@@ -36,10 +36,10 @@ use crate::queue::Stop;
 use crate::run;
 use crate::stage::read::{NOTHING, Source};
 
-/// How the values of CSV are told apart.
+/// How the values of CSV are told apart, where it is read and where it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Csv {
-    /// Whether the first record of each file names the columns. It must be the same in all of them.
+    /// Whether the first record of each file names the columns. It must be the same in all that are read.
     pub header: bool,
     /// What stands between two values.
     pub delimiter: u8,
@@ -51,15 +51,21 @@ pub struct Csv {
 impl Default for Csv {
     /// With a header, commas and double quotes.
     fn default() -> Self {
-        Self {
-            header: true,
-            delimiter: b',',
-            quote: Some(b'"'),
-        }
+        Self::commas(true)
     }
 }
 
 impl Csv {
+    /// With commas between values and double quotes around them.
+    #[must_use]
+    pub const fn commas(header: bool) -> Self {
+        Self {
+            header,
+            delimiter: b',',
+            quote: Some(b'"'),
+        }
+    }
+
     /// Values with `delimiter` between them and nothing else: no header, and quotes are what any other byte is.
     #[must_use]
     pub fn plain(delimiter: u8) -> Self {

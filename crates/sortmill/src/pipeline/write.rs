@@ -1,13 +1,14 @@
 //! Records as the bytes of an output: lines, CSV, JSON lines, records of a fixed size, pairs.
 //!
 //! Floats are written with the fewest digits that read back as the same. A value that is missing is nothing in text and CSV, and
-//! null in JSON; of CSV an empty text stands between quotes where it could be taken for one.
+//! null in JSON; of CSV an empty text stands between quotes where it could be taken for one, if there are any.
 
 use std::io::Write as _;
 
 use super::column::{Column, Type, Value};
-use super::read::key_range;
+use super::read::{Csv, key_range};
 use super::time;
+use crate::columns::wrong_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Framing;
 use crate::short::push_text;
@@ -19,11 +20,9 @@ pub enum Form {
     /// The values of a record with tabs between them, and a newline. Text is written as it is; a value with a newline, or with a tab
     /// in front of the last one, is an error, because nobody could tell where it ends.
     Text,
-    /// CSV (RFC 4180, but lines end in a newline), with the columns' names in the first line if `header`.
-    Csv {
-        /// Whether names come first.
-        header: bool,
-    },
+    /// CSV (RFC 4180, but lines end in a newline), with the columns' names in the first line if there is a header. What has a
+    /// delimiter, a quote, or what ends a line in it is quoted; without quotes it is an error, and an empty text is what a missing one is.
+    Csv(Csv),
     /// An object for each record, and a newline. Text that is not UTF-8 is an error; a float that is no number is null.
     JsonLines,
     /// Records of a fixed size, of two columns of bytes, key and value, or of one that is all of it. One of another size is an
@@ -44,12 +43,18 @@ pub enum Form {
 }
 
 impl Form {
+    /// CSV with commas and double quotes, and the columns' names in the first line if `header`.
+    #[must_use]
+    pub const fn csv(header: bool) -> Self {
+        Self::Csv(Csv::commas(header))
+    }
+
     /// Its name, for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
-            Self::Csv { .. } => "CSV",
+            Self::Csv(_) => "CSV",
             Self::JsonLines => "JSON lines",
             Self::Fixed { .. } => "records of a fixed size",
             Self::Kv => "pairs",
@@ -62,7 +67,7 @@ impl Form {
     pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Text => "txt",
-            Self::Csv { .. } => "csv",
+            Self::Csv(_) => "csv",
             Self::JsonLines => "jsonl",
             Self::Fixed { .. } => "bin",
             Self::Kv => "kv",
@@ -82,12 +87,20 @@ impl Form {
         if self == Self::Arrow {
             text = super::arrow::heading(columns);
         }
-        if let Self::Csv { header: true } = self {
+        if let Self::Csv(csv) = self
+            && csv.header
+        {
             for (number, column) in columns.iter().enumerate() {
                 if number > 0 {
-                    text.push(b',');
+                    text.push(csv.delimiter);
                 }
-                write_csv(column.name.as_bytes(), columns.len() == 1, &mut text);
+                let name = column.name.as_bytes();
+                match csv.quote {
+                    Some(quote) => {
+                        write_csv(name, (csv.delimiter, quote), columns.len() == 1, &mut text);
+                    }
+                    None => text.extend_from_slice(name),
+                }
             }
             text.push(b'\n');
         }
@@ -123,9 +136,12 @@ impl Form {
                 super::rows::write(columns, record, to);
                 return Ok(());
             }
-            Self::Csv { .. } => {
-                write_csv_record(columns, record, to);
-                return Ok(());
+            Self::Csv(csv) => {
+                // Those that most files have the compiler should know.
+                return match (csv.delimiter, csv.quote) {
+                    (b',', Some(b'"')) => write_csv_record((b',', Some(b'"')), columns, record, to),
+                    marks => write_csv_record(marks, columns, record, to),
+                };
             }
             Self::Text | Self::JsonLines => {}
         }
@@ -173,7 +189,8 @@ impl Form {
         let other = columns.iter().find(|column| !column.kind.is_bytes());
         let is = |column: &Column| format!("column {} is {}", column.name, column.kind.name());
         match (self, columns.len()) {
-            (Self::Text | Self::Csv { .. } | Self::Rows, _) => None,
+            (Self::Text | Self::Rows, _) => None,
+            (Self::Csv(csv), _) => wrong_csv(csv, columns),
             (Self::Arrow, _) => match cfg!(feature = "arrow") {
                 true => None,
                 false => Some("this sortmill was built without Arrow".to_owned()),
@@ -208,10 +225,14 @@ fn look_for_ends(bytes: &[u8], is_last: bool, name: &str) -> Result<()> {
         b'\n' => ("a newline", "records"),
         _ => ("a tab", "values"),
     };
+    Err(ended(bytes, name, (what, ends), "text").hint("CSV and JSON lines hold such values."))
+}
+
+/// The error of a value with something in it that ends values or records where they are written so.
+fn ended(bytes: &[u8], name: &str, (what, ends): (&str, &str), form: &str) -> Error {
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
-    let cause = format!("column {name} has {what} in {shown:?}, which ends {ends} in text");
-    let error = Error::new(ErrorKind::Input, "writing text", cause);
-    Err(error.hint("CSV and JSON lines hold such values."))
+    let cause = format!("column {name} has {what} in {shown:?}, which ends {ends} in {form}");
+    Error::new(ErrorKind::Input, format!("writing {form}"), cause)
 }
 
 /// A record of a fixed size.
@@ -287,35 +308,112 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
     written.expect("memory takes all");
 }
 
-fn write_csv_record(columns: &[Column], record: &[Value<'_>], to: &mut Vec<u8>) {
+/// Why CSV cannot be written so, if it cannot.
+fn wrong_csv(csv: Csv, columns: &[Column]) -> Option<String> {
+    if let Some(cause) = wrong_bytes(csv.delimiter, csv.quote) {
+        return Some(cause.to_owned());
+    }
+    let mut bare = columns.iter().filter(|_| csv.header && csv.quote.is_none());
+    let wrong = bare.find(|column| marks_in(column.name.as_bytes(), csv.delimiter).is_some())?;
+    let name = &wrong.name;
+    Some(format!(
+        "the header would have {name:?} in it, which nobody could tell from several names without quotes"
+    ))
+}
+
+/// A record with these between its values and around them.
+#[inline(always)]
+fn write_csv_record(
+    (delimiter, quote): (u8, Option<u8>),
+    columns: &[Column],
+    record: &[Value<'_>],
+    to: &mut Vec<u8>,
+) -> Result<()> {
     let is_single = record.len() == 1;
+    let is_of_numbers = |mark: u8| mark.is_ascii_alphanumeric() || b"+-.:".contains(&mark);
+    let looks_at_all = is_of_numbers(delimiter) || quote.is_some_and(is_of_numbers);
     for (number, (column, value)) in columns.iter().zip(record).enumerate() {
         if number > 0 {
-            to.push(b',');
+            to.push(delimiter);
         }
-        match value {
-            Value::Bytes(bytes) => write_csv(bytes, is_single || column.nullable, to),
-            value => write_plain(value, to),
+        match (value, quote) {
+            (Value::Bytes(bytes), Some(quote)) => {
+                let empty_is_quoted = is_single || column.nullable;
+                write_csv(bytes, (delimiter, quote), empty_is_quoted, to);
+            }
+            (Value::Bytes(bytes), None) => {
+                look_for_marks(bytes, delimiter, &column.name)?;
+                push_text(bytes, to);
+            }
+            (value, quote) => {
+                let from = to.len();
+                write_plain(value, to);
+                if looks_at_all {
+                    match quote {
+                        Some(quote) => quote_end(to, from, (delimiter, quote)),
+                        None => look_for_marks(&to[from..], delimiter, &column.name)?,
+                    }
+                }
+            }
         }
     }
     to.push(b'\n');
+    Ok(())
 }
 
 /// An only value that is empty would be an empty line, which some readers pass over, and where values may be missing an empty
 /// one is one that is: there `empty_is_quoted`.
-fn write_csv(bytes: &[u8], empty_is_quoted: bool, to: &mut Vec<u8>) {
-    let is_quoted = holds_any(bytes, *b",\"\n\r") || empty_is_quoted && bytes.is_empty();
+#[inline(always)]
+fn write_csv(bytes: &[u8], (delimiter, quote): (u8, u8), empty_is_quoted: bool, to: &mut Vec<u8>) {
+    let is_quoted =
+        holds_any(bytes, [delimiter, quote, b'\n', b'\r']) || empty_is_quoted && bytes.is_empty();
     if !is_quoted {
         return push_text(bytes, to);
     }
-    to.push(b'"');
+    to.push(quote);
     for &byte in bytes {
-        if byte == b'"' {
-            to.push(b'"');
+        if byte == quote {
+            to.push(quote);
         }
         to.push(byte);
     }
-    to.push(b'"');
+    to.push(quote);
+}
+
+/// Quotes what `to` has from `from` on, which is short, if it has to be: a time where colons stand between values, say.
+fn quote_end(to: &mut Vec<u8>, from: usize, (delimiter, quote): (u8, u8)) {
+    if !holds_any(&to[from..], [delimiter, quote, b'\n', b'\r']) {
+        return;
+    }
+    let mut at = from;
+    while at < to.len() {
+        if to[at] == quote {
+            to.insert(at, quote);
+            at += 1;
+        }
+        at += 1;
+    }
+    to.insert(from, quote);
+    to.push(quote);
+}
+
+/// Where what ends a value or a line is in it.
+fn marks_in(bytes: &[u8], delimiter: u8) -> Option<usize> {
+    memchr::memchr3(delimiter, b'\n', b'\r', bytes)
+}
+
+/// Refuses a value that would be taken for several where nothing is quoted.
+fn look_for_marks(bytes: &[u8], delimiter: u8, name: &str) -> Result<()> {
+    let Some(at) = marks_in(bytes, delimiter) else {
+        return Ok(());
+    };
+    let what = match bytes[at] {
+        b'\n' => ("a newline", "records"),
+        b'\r' => ("a carriage return", "records"),
+        _ => ("a delimiter", "values"),
+    };
+    let error = ended(bytes, name, what, "CSV without quotes");
+    Err(error.hint("Quotes (quote=) hold such values, and so do JSON lines."))
 }
 
 fn write_json(bytes: &[u8], name: &str, to: &mut Vec<u8>) -> Result<()> {
@@ -354,8 +452,8 @@ mod tests {
     #[test]
     fn each_form() {
         let text = Value::Bytes;
-        let csv = Form::Csv { header: true };
-        let bare = Form::Csv { header: false };
+        let csv = Form::csv(true);
+        let bare = Form::csv(false);
         check(
             csv,
             &[text(b"x, \"y\""), Value::I64(-3)],
@@ -363,6 +461,61 @@ mod tests {
         );
         check(bare, &[text(b"")], "\"\"\n");
         check(bare, &[text(b""), text(b"1\r")], ",\"1\r\"\n");
+        let csv = |delimiter, quote| {
+            Form::Csv(Csv {
+                header: true,
+                delimiter,
+                quote,
+            })
+        };
+        let time = Value::Timestamp(-1_000_000);
+        for (form, record, wanted) in [
+            (
+                csv(b'\t', Some(b'"')),
+                [text(b"x\ty"), text(b",")],
+                "a\t\"b,\"\"\"\n\"x\ty\"\t,\n",
+            ),
+            (
+                csv(b';', Some(b'\'')),
+                [text(b"it's; \""), Value::F64(-0.5)],
+                "a;b,\"\n'it''s; \"';-0.5\n",
+            ),
+            // Numbers and times may have them, too.
+            (
+                csv(b':', Some(b'1')),
+                [time, Value::I64(-211)],
+                "a:b,\"\n111969-112-311T23:59:59Z1:1-211111\n",
+            ),
+            (
+                csv(b'-', Some(b'"')),
+                [Value::I64(-3), Value::F64(1e-7)],
+                "a-\"b,\"\"\"\n\"-3\"-\"1e-7\"\n",
+            ),
+            (
+                csv(b'|', None),
+                [text(b"\"x, y"), Value::Bool(true)],
+                "a|b,\"\n\"x, y|true\n",
+            ),
+        ] {
+            check(form, &record, wanted);
+        }
+        let columns = [
+            Column::new("a", Type::String),
+            Column::new("t", Type::Timestamp),
+        ];
+        for (delimiter, first, cause) in [
+            (b';', text(b"x;y"), "column a has a delimiter in \"x;y\""),
+            (b';', text(b"x\ny"), "column a has a newline in \"x\\ny\""),
+            (b';', text(b"x\r"), "column a has a carriage return"),
+            (b':', text(b"x"), "column t has a delimiter in \"1969-12-"),
+        ] {
+            let form = csv(delimiter, None);
+            let error = form.write(&columns, &[first, time], &mut Vec::new());
+            let error = error.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Input);
+            assert!(error.cause.starts_with(cause), "{error}");
+            assert!(error.hint.is_some());
+        }
         check(
             Form::Text,
             &[text(b"x y"), Value::F64(0.1), Value::Bool(true)],
@@ -454,7 +607,7 @@ mod tests {
             String::from_utf8(text).unwrap()
         };
         assert_eq!(written(Form::Text), "x\t\t\n\t1.0\t\n");
-        assert_eq!(written(Form::Csv { header: false }), "x,,\"\"\n,1.0,\n");
+        assert_eq!(written(Form::csv(false)), "x,,\"\"\n,1.0,\n");
         assert_eq!(
             written(Form::JsonLines),
             "{\"a\":\"x\",\"b\":null,\"c\":\"\"}\n{\"a\":null,\"b\":1.0,\"c\":null}\n"
@@ -487,9 +640,25 @@ mod tests {
             record_bytes: 8,
             key,
         };
+        let csv = |header, delimiter, quote| {
+            Form::Csv(Csv {
+                header,
+                delimiter,
+                quote,
+            })
+        };
         for (form, kinds, cause) in [
             (Form::Text, &[Binary, I64][..], None),
             (Form::JsonLines, &[String, I64], None),
+            (csv(true, b'a', Some(b'b')), &[Binary, I64], None),
+            (csv(false, b'a', None), &[Binary, I64], None),
+            (
+                csv(true, b'a', None),
+                &[I64],
+                Some("the header would have \"a\""),
+            ),
+            (csv(true, b'\n', None), &[I64], Some("what ends lines")),
+            (csv(true, b';', Some(b';')), &[I64], Some("one byte cannot")),
             (Form::JsonLines, &[I64, Binary], Some("column b is binary")),
             (Form::Kv, &[Binary, String], None),
             (Form::Kv, &[Binary, I64], Some("column b is i64")),

@@ -28,8 +28,8 @@ use crate::sort::packed::{packed, unpacked};
 )]
 mod example;
 
-const CSV: Form = Form::Csv { header: true };
-const BARE: Form = Form::Csv { header: false };
+const CSV: Form = Form::csv(true);
+const BARE: Form = Form::csv(false);
 
 /// Memory that a few megabytes of records are too much for.
 pub fn small() -> Settings {

@@ -76,7 +76,7 @@ impl Lines {
     }
 
     fn fails(&self, table: &Table, kind: ErrorKind, cause: &str) -> Error {
-        let form = Form::Csv { header: false };
+        let form = Form::csv(false);
         let pipeline = table.write(self.out("failed"), form).unwrap();
         let error = run(&pipeline, &small()).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");

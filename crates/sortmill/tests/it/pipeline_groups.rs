@@ -20,7 +20,7 @@ use crate::pipeline::{host, run, small};
 use crate::sort::inputs::{Random, seed};
 use crate::sort::packed::{packed, unpacked};
 
-const BARE: Form = Form::Csv { header: false };
+const BARE: Form = Form::csv(false);
 
 /// Clicks: a user, a time and a page, in no order at all; some twice.
 struct Clicks {

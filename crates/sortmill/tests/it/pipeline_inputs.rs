@@ -20,7 +20,7 @@ use crate::Scratch;
 use crate::sort::inputs::{Random, seed};
 use crate::sort::packed::packed;
 
-const BARE: Form = Form::Csv { header: false };
+const BARE: Form = Form::csv(false);
 
 /// Chunks so small that every file is many of them.
 fn small() -> Settings {

@@ -8,7 +8,7 @@ use crate::Scratch;
 use crate::pipeline::{host, run, small};
 use crate::sort::inputs::{Random, seed};
 
-const BARE: Form = Form::Csv { header: false };
+const BARE: Form = Form::csv(false);
 
 /// Town, items, price.
 type Sale = (u64, u64, u64);

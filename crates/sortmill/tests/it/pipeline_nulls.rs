@@ -16,7 +16,7 @@ use crate::Scratch;
 use crate::pipeline::{run, small};
 use crate::sort::inputs::{Random, seed};
 
-const BARE: Form = Form::Csv { header: false };
+const BARE: Form = Form::csv(false);
 
 /// A record of a name, a whole number, a float and a truth, any of which may be missing.
 #[derive(Clone, Default)]

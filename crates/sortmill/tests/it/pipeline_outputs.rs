@@ -16,7 +16,7 @@ use sortmill::queue::Stop;
 use crate::Scratch;
 use crate::sort::inputs::{Random, seed};
 
-const CSV: Form = Form::Csv { header: true };
+const CSV: Form = Form::csv(true);
 
 fn small() -> Settings {
     Settings {

@@ -117,7 +117,7 @@ fn records_pass_in_order_without_being_spilled() {
         .unwrap();
     run(&texts.pipeline(&none, Form::Text), &small()).unwrap();
     assert_eq!(texts.out(), "");
-    run(&texts.pipeline(&none, Form::Csv { header: true }), &small()).unwrap();
+    run(&texts.pipeline(&none, Form::csv(true)), &small()).unwrap();
     assert_eq!(texts.out(), "line,words\n");
     let compressed = table
         .write(texts.scratch.path("out.zst"), Form::Text)

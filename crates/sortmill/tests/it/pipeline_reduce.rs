@@ -20,7 +20,7 @@ use crate::sort::inputs::{Random, seed};
 use crate::sort::packed::packed;
 
 const PRIME: u64 = 2_147_483_647;
-const BARE: Form = Form::Csv { header: false };
+const BARE: Form = Form::csv(false);
 
 /// What a few batches are held in as well.
 fn settings() -> Settings {

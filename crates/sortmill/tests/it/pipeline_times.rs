@@ -13,7 +13,7 @@ use crate::Scratch;
 use crate::pipeline::{run, small};
 use crate::sort::inputs::{Random, seed};
 
-const BARE: Form = Form::Csv { header: false };
+const BARE: Form = Form::csv(false);
 
 /// A name and a time, which may be missing.
 type Record = (String, Option<i64>);
@@ -146,7 +146,7 @@ fn times_are_ordered_as_they_follow_each_other() {
         assert!(found == wanted.iter().map(line).collect::<String>());
     }
     // What was written is read again, from CSV as from JSON lines.
-    let form = Form::Csv { header: true };
+    let form = Form::csv(true);
     let csv = times.written(&times.table, form);
     std::fs::write(times.scratch.path("csv"), &csv).unwrap();
     let columns = times.table.columns().to_vec();

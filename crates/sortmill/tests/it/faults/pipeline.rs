@@ -20,7 +20,7 @@ fn pipeline() -> Pipeline {
     let counts = table.group_by(&["word"]).unwrap();
     let counts = counts.agg(&[count().named("n")]).unwrap();
     let sorted = counts.sort(&[("word", true)]).unwrap();
-    sorted.write("/out", Form::Csv { header: true }).unwrap()
+    sorted.write("/out", Form::csv(true)).unwrap()
 }
 
 fn wanted(input: &[u8]) -> String {

@@ -28,7 +28,7 @@ fn pipeline(files: Files) -> Pipeline {
     ];
     let table = read_csv(["/in"], Csv::default(), columns).unwrap();
     let table = table.with_place(None, Some("line")).unwrap();
-    let form = Form::Csv { header: true };
+    let form = Form::csv(true);
     match files {
         Files::Equal => {
             let sorted = table.sort(&[("n", false)]).unwrap();
