@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import sortmill as sm
@@ -118,6 +121,59 @@ def test_a_disk_that_fills_up(tmp_path: Path, draw: random.Random) -> None:
     finally:
         subprocess.run(["umount", small], check=True)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_byte_that_is_no_text_has_a_way_out(tmp_path: Path, processes: int) -> None:
+    """What the hint says is done, and then it goes."""
+    lines = [b"one", b"caf\xe9", "zw\xf6lf".encode()]
+    (tmp_path / "in").write_bytes(b"\n".join(lines) + b"\n")
+    source = sm.Pipeline().read_text(tmp_path / "in")
+    named = source.with_columns(**{"a line": sm.col("line")}).select("a line")
+
+    def written(table: sm.Table, name: str) -> bytes:
+        getattr(table, f"write_{name}")(tmp_path / "out").run(memory="128 MiB", processes=processes)
+        return (tmp_path / "out").read_bytes()
+
+    def same(record: dict[str, Any]) -> Any:
+        return record
+
+    def lengths(key: Any, records: Any) -> Any:
+        return [len(list(records)) + len(key)]
+
+    kind: dict[str, Any] = {"line": bytes}
+    how: dict[str, Any] = {"memory": "128 MiB", "processes": processes}
+    takes: list[tuple[sm.Table, Callable[[sm.Table, Any], Any]]] = [
+        (source, lambda table, kind: table.map(same, kind).collect(**how)),
+        (source, lambda table, kind: table.filter(same).write_text(tmp_path / "out").run(**how)),
+        (source, lambda table, kind: table.map_batches(lambda batch: batch, kind).collect(**how)),
+        (source, lambda table, kind: table.map_command(["cat"], columns=kind, batch_format="arrow").collect(**how)),
+        (source, lambda table, kind: table.group_by("line").apply(lengths, columns={"n": int}).collect(**how)),
+        (source, lambda table, kind: table.sort("line").collect(**how)),
+        (source, lambda table, kind: table.head(3)),
+        (named, lambda table, kind: next(table.iter_batches(**how))),
+        (source, lambda table, kind: written(table, "arrow")),
+    ]
+    for table, take in takes:
+        error = raised(sm.InputError, lambda: take(table, {"line": str}))
+        assert "not UTF-8" in error.cause and str(error).endswith(error.hint), error
+        call = re.fullmatch(r"As bytes it is taken as it is: (with_columns\(.*\)), in Rust .* in front\.", error.hint)
+        assert call is not None
+        take(eval(f"table.{call[1]}", {"table": table, "sm": sm}), kind)
+    with pytest.raises(Exception, match="not UTF-8") as told:
+        pa.table(source)
+    assert 'with_columns(line=sm.col("line").cast(bytes))' in str(told.value)
+    as_bytes = source.with_columns(line=sm.col("line").cast(bytes))
+    assert pa.table(as_bytes)["line"].to_pylist() == lines
+
+    # JSON holds no bytes: other forms do, or a function makes text of them.
+    error = raised(sm.InputError, lambda: written(source, "jsonl"))
+    assert 'with_columns(line=sm.col("line").cast(bytes)), in Rust' in error.hint and str(error).endswith(error.hint)
+    assert written(source, "text") == b"\n".join(lines) + b"\n"
+    assert written(source, "csv") == b"line\n" + b"\n".join(lines) + b"\n"
+    decoded = as_bytes.map(lambda record: record["line"].decode(errors="replace"), {"line": str})
+    texts = [json.loads(line)["line"] for line in written(decoded, "jsonl").decode().splitlines()]
+    assert texts == [line.decode(errors="replace") for line in lines]
 
 
 def test_hints_name_what_python_has(tmp_path: Path) -> None:

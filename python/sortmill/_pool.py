@@ -124,9 +124,9 @@ class Server:
             self._process.wait()
 
 
-def failure(packed: bytes) -> tuple[str, str, BaseException | None]:
-    """Who must act, why, and what was raised, with where it was raised in the other process as its cause."""
-    kind, cause, raised, text = pickle.loads(packed)
+def failure(packed: bytes) -> tuple[str, str, str | None, BaseException | None]:
+    """Who must act, why, what to do, and what was raised, with where it was raised in the other process as its cause."""
+    kind, cause, hint, raised, text = pickle.loads(packed)
     error: BaseException | None = None
     if raised is not None:
         try:
@@ -134,4 +134,4 @@ def failure(packed: bytes) -> tuple[str, str, BaseException | None]:
         except Exception:
             error = RuntimeError(cause)
         error.__cause__ = WorkerTraceback(text)
-    return kind, cause, error
+    return kind, cause, hint, error

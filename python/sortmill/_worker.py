@@ -43,10 +43,10 @@ def load(payload: bytes) -> list[Any]:
     return functions
 
 
-def packed(kind: str, cause: str, raised: BaseException | None) -> bytes:
+def packed(kind: str, cause: str, hint: str | None, raised: BaseException | None) -> bytes:
     """A failure, for the other process."""
     if raised is None:
-        return pickle.dumps((kind, cause, None, ""))
+        return pickle.dumps((kind, cause, hint, None, ""))
     text = "".join(traceback.format_exception(raised))
     try:
         raised.__traceback__ = None
@@ -54,4 +54,4 @@ def packed(kind: str, cause: str, raised: BaseException | None) -> bytes:
         pickle.loads(inner)
     except Exception:
         inner = cloudpickle.dumps(RuntimeError(cause))
-    return pickle.dumps((kind, cause, inner, text))
+    return pickle.dumps((kind, cause, hint, inner, text))

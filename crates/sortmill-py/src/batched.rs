@@ -171,8 +171,9 @@ impl Failure {
     }
 
     /// A record is not what a function may be given.
-    pub fn given(at: usize, cause: String) -> Self {
-        Self::plain(at, Error::new(ErrorKind::Input, DOING, cause))
+    pub fn given((at, mut error): Refused) -> Self {
+        DOING.clone_into(&mut error.doing);
+        Self::plain(at, *error)
     }
 
     pub fn plain(at: usize, error: Error) -> Self {
@@ -287,7 +288,7 @@ impl Definition {
     ) -> Result<Gathered, Failure> {
         let py = function.py();
         let batch = batch_of(&self.columns, &self.schema, batch);
-        let batch = batch.map_err(|(at, cause)| Failure::given(at, cause))?;
+        let batch = batch.map_err(Failure::given)?;
         let answer = function.call1((Batch::new(batch),));
         let answer = answer.map_err(|error| Failure::raised(py, 0, error))?;
         self.taken(&answer)

@@ -28,7 +28,9 @@ use sortmill::io::shared::Mapped;
 use sortmill::pipeline::arrow::{
     COLUMN_BYTES_MAX, column_of, present_of, text_of, times_of, values_of,
 };
-use sortmill::pipeline::{Column, Gather, Laid, LaidColumn, Laying, Present, Type, most_within};
+use sortmill::pipeline::{
+    Column, Gather, Laid, LaidColumn, Laying, Present, Refused, Type, most_within,
+};
 
 use crate::arrow::buffer_of;
 
@@ -40,7 +42,7 @@ pub fn batch_in(
     columns: &[Column],
     schema: &Arc<Schema>,
     (mapped, laid): (&Arc<Mapped>, &Laid),
-) -> Result<RecordBatch, (usize, String)> {
+) -> Result<RecordBatch, Refused> {
     let arrays = columns.iter().zip(laid.columns()).zip(laid.present());
     let arrays: Result<Vec<ArrayRef>, _> = arrays
         .map(|((column, lies), present)| {
@@ -63,7 +65,7 @@ fn array_in(
     column: &Column,
     (mapped, nulls): (&Arc<Mapped>, Option<NullBuffer>),
     (lies, count): (&LaidColumn, usize),
-) -> Result<ArrayRef, (usize, String)> {
+) -> Result<ArrayRef, Refused> {
     Ok(match lies {
         LaidColumn::Bytes { ends, bytes } => {
             let ends = ScalarBuffer::<i32>::new(buffer_of(mapped, ends.clone()), 0, count + 1);

@@ -24,7 +24,7 @@ pub fn record_dict<'py>(
         let set = match *value {
             Value::Null => record.set_item(&column.name, py.None()),
             Value::Bytes(bytes) if column.kind == Type::String => {
-                let text = std::str::from_utf8(bytes).map_err(|_| not_text(&column.name))?;
+                let text = std::str::from_utf8(bytes).map_err(|_| not_text(column))?;
                 record.set_item(&column.name, PyString::new(py, text))
             }
             Value::Bytes(bytes) => record.set_item(&column.name, PyBytes::new(py, bytes)),
@@ -41,9 +41,9 @@ pub fn record_dict<'py>(
     Ok(record)
 }
 
-fn not_text(column: &str) -> Error {
-    let cause = format!("{column} is not UTF-8, and a str in Python is");
-    Error::new(ErrorKind::Input, DOING, cause)
+fn not_text(column: &Column) -> Error {
+    let cause = format!("{} is not UTF-8, and a str in Python is", column.name);
+    Error::new(ErrorKind::Input, DOING, cause).hint(column.as_bytes_hint())
 }
 
 /// The records that a function answered which makes any number of them.

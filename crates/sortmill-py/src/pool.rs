@@ -511,16 +511,20 @@ pub fn died(definition: &Definition, how: &str, why_not_again: &str) -> Error {
 /// The error that a process pickled. What was raised there is raised here.
 pub fn failure(running: &Running, bytes: &[u8], is_sample: bool) -> Error {
     Python::attach(|py| {
-        let unpickled = || -> PyResult<(String, String, Option<Py<PyAny>>)> {
+        let unpickled = || -> PyResult<(String, String, Option<String>, Option<Py<PyAny>>)> {
             let unpickle = py.import("sortmill._pool")?.getattr("failure")?;
             unpickle.call1((PyBytes::new(py, bytes),))?.extract()
         };
         match unpickled() {
-            Ok((kind, cause, raised)) => {
+            Ok((kind, cause, hint, raised)) => {
                 if let Some(raised) = raised {
                     running.raise(PyErr::from_value(raised.into_bound(py)), is_sample);
                 }
                 let error = function_error(cause);
+                let error = match hint {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                };
                 match kind.as_str() {
                     "Input" => error.kind(ErrorKind::Input),
                     "Memory" => error.kind(ErrorKind::Memory),

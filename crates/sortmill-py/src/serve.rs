@@ -246,7 +246,7 @@ impl Served {
             return caller.call(py, batch, &|| false).map(Made::Records);
         }
         let batch = batch_in(&definition.columns, &definition.schema, (&mapped, &laid));
-        let batch = batch.map_err(|(at, cause)| Failure::given(at, cause))?;
+        let batch = batch.map_err(Failure::given)?;
         drop(mapped);
         let mut made = VecDeque::from(caller.call_with_columns(py, batch)?);
         made.retain(|batch| batch.len() > 0);
@@ -345,6 +345,8 @@ fn packed(module: &Bound<'_, PyModule>, failure: Failure) -> PyResult<Vec<u8>> {
         _ => "Function",
     };
     let raised = failure.raised.map(|raised| raised.into_value(module.py()));
-    let packed = module.call_method1("packed", (kind, &failure.error.cause, raised))?;
+    let error = &failure.error;
+    let told = (kind, &error.cause, error.hint.as_deref(), raised);
+    let packed = module.call_method1("packed", told)?;
     packed.extract()
 }

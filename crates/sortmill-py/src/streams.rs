@@ -277,7 +277,7 @@ impl Iterator for Reader {
         let made = self.fill().and_then(|()| {
             let batch = std::mem::replace(&mut self.batch, Gathered::new(&self.kinds));
             let batch = batch_of(&self.columns, &self.schema, batch);
-            batch.map_err(|(_, cause)| cause)
+            batch.map_err(|(_, error)| error.to_string())
         });
         match made {
             Ok(batch) if batch.num_rows() == 0 => None,

@@ -23,7 +23,7 @@ mod taken;
 pub use taken::{COLUMN_BYTES_MAX, column_of, gathered, present_of, values_of};
 
 use super::column::{Column, Type};
-use super::gather::{Gather, Gathered, Present};
+use super::gather::{Gather, Gathered, Present, Refused};
 use super::rows;
 use crate::error::{Error, ErrorKind};
 use crate::job::{Framer, Framing};
@@ -85,8 +85,7 @@ fn framer(columns: &[Column]) -> Framer {
         }
         let full = std::mem::replace(&mut batch, Gathered::new(&kinds));
         bytes = 0;
-        let full = batch_of(&columns, &schema, full);
-        let full = full.map_err(|(_, cause)| Error::new(ErrorKind::Input, DOING, cause))?;
+        let full = batch_of(&columns, &schema, full).map_err(|(_, error)| *error)?;
         messages.write(&full).map_err(wrong)?;
         // What is empty comes back for the next one.
         std::mem::swap(messages.get_mut(), out);
@@ -133,7 +132,7 @@ pub fn batch_of(
     columns: &[Column],
     schema: &Arc<Schema>,
     from: Gathered,
-) -> Result<RecordBatch, (usize, String)> {
+) -> Result<RecordBatch, Refused> {
     let nulls: Vec<Option<NullBuffer>> = from.present().iter().map(nulls_of).collect();
     let arrays = columns.iter().zip(from.into_columns()).zip(nulls);
     let arrays: Result<Vec<ArrayRef>, _> = arrays
@@ -154,7 +153,7 @@ fn array_of(
     column: &Column,
     values: Gather,
     nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, (usize, String)> {
+) -> Result<ArrayRef, Refused> {
     Ok(match (column.kind, values) {
         (kind, Gather::Bytes { ends, bytes }) => {
             let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
@@ -198,7 +197,7 @@ pub fn text_of(
     column: &Column,
     (ends, bytes): (OffsetBuffer<i32>, Buffer),
     nulls: Option<NullBuffer>,
-) -> Result<ArrayRef, (usize, String)> {
+) -> Result<ArrayRef, Refused> {
     let array = StringArray::try_new(ends.clone(), bytes.clone(), nulls);
     Ok(Arc::new(array.map_err(|_| {
         const SHOWN_BYTES: usize = 60;
@@ -206,10 +205,9 @@ pub fn text_of(
         let value = &bytes[ends[at] as usize..ends[at + 1] as usize];
         let shown = String::from_utf8_lossy(&value[..value.len().min(SHOWN_BYTES)]);
         let name = &column.name;
-        (
-            at,
-            format!("column {name} has {shown:?}, which is not UTF-8, as text in Arrow is"),
-        )
+        let cause = format!("column {name} has {shown:?}, which is not UTF-8, as text in Arrow is");
+        let error = Error::new(ErrorKind::Input, DOING, cause);
+        (at, Box::new(error.hint(column.as_bytes_hint())))
     })?))
 }
 

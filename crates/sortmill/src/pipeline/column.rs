@@ -144,6 +144,13 @@ impl Column {
         }
     }
 
+    /// What to do about text of it that is not UTF-8, where only text is taken that is.
+    #[must_use]
+    pub fn as_bytes_hint(&self) -> String {
+        let cast = cast_to_bytes(&self.name);
+        format!("As bytes it is taken as it is: {cast} in front.")
+    }
+
     /// Whether `text` says that there is no value: it is empty or blank, values may be missing, and they are no texts.
     #[must_use]
     pub(super) fn is_null(&self, text: &[u8]) -> bool {
@@ -175,6 +182,18 @@ impl Column {
         }
         Value::read(self.kind, from)
     }
+}
+
+/// How a program says that the column `name` has bytes and no text.
+pub(super) fn cast_to_bytes(name: &str) -> String {
+    let is_word = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let named = match is_word && name.starts_with(|first: char| !first.is_ascii_digit()) {
+        true => format!("{name}=sm.col({name:?}).cast(bytes)"),
+        false => format!("**{{{name:?}: sm.col({name:?}).cast(bytes)}}"),
+    };
+    format!("with_columns({named}), in Rust col({name:?}).cast(Type::Binary),")
 }
 
 /// A value of a record. Text is bytes that are borrowed.

@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 
-use super::column::{Column, Type, Value};
+use super::column::{Column, Type, Value, cast_to_bytes};
 use super::read::{Csv, key_range};
 use super::time;
 use crate::columns::wrong_bytes;
@@ -420,7 +420,10 @@ fn write_json(bytes: &[u8], name: &str, to: &mut Vec<u8>) -> Result<()> {
     let text = std::str::from_utf8(bytes).map_err(|_| {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
         let cause = format!("{name} has {shown:?}, which is not UTF-8");
-        Error::new(ErrorKind::Input, "writing JSON", cause)
+        let cast = cast_to_bytes(name);
+        Error::new(ErrorKind::Input, "writing JSON", cause).hint(format!(
+            "Text and CSV hold any bytes. For JSON a function makes text of them, as bytes.decode does: {cast} in front of it."
+        ))
     })?;
     serde_json::to_writer(to, text).expect("memory takes all");
     Ok(())

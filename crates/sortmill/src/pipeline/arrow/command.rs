@@ -10,7 +10,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_schema::ArrowError;
 
 use super::{batch_of, gathered, schema, writer};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::pipeline::command::{Command, MADE_BYTES_MAX, failed};
 use crate::pipeline::gather::{BatchFn, Gathered, MakeBatchFn, Refused, RowSink, hand_over};
 use crate::pipeline::{Column, Table, Type};
@@ -21,7 +21,7 @@ impl Table {
     /// batches. It must end with exit code 0, and may write at most 64 MiB.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] without a program, and without a column that comes out.
+    /// [`ErrorKind::Usage`](crate::error::ErrorKind::Usage) without a program, and without a column that comes out.
     pub fn map_command_arrow(
         &self,
         command: Command,
@@ -93,9 +93,7 @@ impl Batches {
 impl BatchFn for Batches {
     fn call(&mut self, batch: &Gathered, _: bool) -> std::result::Result<(), Refused> {
         let schema = std::sync::Arc::new(schema(&self.columns));
-        let given = batch_of(&self.columns, &schema, batch.clone());
-        let given =
-            given.map_err(|(at, cause)| (at, Box::new(failed(cause).kind(ErrorKind::Input))))?;
+        let given = batch_of(&self.columns, &schema, batch.clone())?;
         let mut stream = writer(&schema);
         let written = stream.write(&given).and_then(|()| stream.into_inner());
         let given = written.map_err(|error| (0, Box::new(failed(error.to_string()))))?;
