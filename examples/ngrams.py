@@ -10,7 +10,7 @@ def main() -> None:
     job = sm.Pipeline()
     rows = job.read_text(texts).flat_map(sm.ngrams("line", int(count), lower=True))
     counts = rows.group_by("ngram").agg(n=sm.count())
-    often = counts.filter(lambda record: record["n"] > 1)
+    often = counts.filter(sm.col("n") > 1)
     often.sort(["n", "ngram"], descending=[True, False]).write_csv(output)
     print(job.run(memory="512 MiB"))
 
