@@ -300,6 +300,18 @@ def test_shuffle_and_sample(tmp_path: Path) -> None:
     assert made(lambda lines: lines.sample(0.1, seed=3), threads=1) == sample != made(lambda lines: lines.sample(0.1, seed=4))
     with pytest.raises(sm.UsageError, match="from 0 to 1"):
         made(lambda lines: lines.sample(2))
+    # Behind what brings records together they have no place; what the hint says draws there.
+    groups = sm.Pipeline().read_text(tmp_path / "in").group_by("line").agg(n=sm.count())
+    for fraction, seed in [(0.1, 0), (0.25, 9), (0, 0), (1, 0)]:
+        with pytest.raises(sm.UsageError, match="in front of the verbs that bring records together") as refused:
+            groups.sample(fraction, seed=seed)
+        assert refused.value.hint is not None
+        call = re.search(r"filter\(.*\)(?=, in Rust)", refused.value.hint)
+        assert call is not None
+        kept = [one["line"] for one in eval(f"groups.{call[0]}", {"groups": groups, "sm": sm}).collect(memory=MEMORY)]
+        # Five standard deviations.
+        assert abs(len(kept) - 5000 * fraction) <= 5 * (5000 * fraction * (1 - fraction)) ** 0.5
+        assert len(set(kept)) == len(kept) and set(kept) <= set(lines)
 
 
 def test_patterns_and_formulas(tmp_path: Path) -> None:

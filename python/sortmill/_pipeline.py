@@ -553,7 +553,9 @@ class Table:
         return self._next(self._table.unpack(column, name))
 
     def sample(self, fraction: float, *, seed: int = 0) -> Table:
-        """Each record with a probability: the same ones for a seed. In front of all that brings records together."""
+        """Each record with a probability: the same ones for a seed. In front of all that brings records together; behind that
+        the hash of a column draws: `filter(hash("x") % 1000 < 100)`.
+        """
         return self._next(self._table.sample(fraction, whole("seed", seed)))
 
     def shuffle(self, *, seed: int = 0, epoch: int = 0) -> Table:

@@ -435,9 +435,13 @@ impl Table {
         let sample = Sample::new(fraction, seed);
         let sample = sample.ok_or_else(|| wrong(format!("{fraction} is not from 0 to 1")))?;
         if self.brings_together() {
-            return Err(wrong(
-                "a sample is drawn in front of the verbs that bring records together".to_owned(),
-            ));
+            const OF: u64 = 1_000_000;
+            let name = &self.columns[0].name;
+            let kept = (fraction * OF as f64).round() as u64;
+            let cause = "a sample is drawn in front of the verbs that bring records together";
+            return Err(wrong(cause.to_owned()).hint(format!(
+                "Behind them the hash of a column draws: filter(sm.hash({name:?}, seed={seed}) % {OF} < {kept}), in Rust keep_if((hash({name:?}, {seed}) % {OF}).lt({kept})). Of records that are equal there all are kept or none."
+            )));
         }
         let name = format!("sample {fraction} by seed {seed}");
         self.then(

@@ -606,7 +606,24 @@ fn a_sample_is_the_same_for_a_seed() {
     }
     let usage = |error: Option<Error>| assert_eq!(error.unwrap().kind, ErrorKind::Usage);
     usage(parts.sample(1.5, 1).err());
-    usage(parts.distinct().unwrap().sample(0.5, 1).err());
+    // Behind what brings records together the hash of a column draws, as the hint has it.
+    let distinct = parts.distinct().unwrap();
+    let name = &distinct.columns()[0].name;
+    let hint = distinct
+        .sample(0.25, 1)
+        .err()
+        .unwrap()
+        .hint
+        .clone()
+        .unwrap();
+    let said = format!("keep_if((hash({name:?}, 1) % 1000000).lt(250000))");
+    assert!(hint.contains(&said), "{hint}");
+    usage(distinct.sample(0.25, 1).err());
+    let drawn = distinct.keep_if((hash(name, 1) % 1_000_000).lt(250_000));
+    let [all, drawn] = [distinct.clone(), drawn.unwrap()].map(|table| clicks.written(&table, BARE));
+    let all: BTreeSet<&str> = all.lines().collect();
+    let count = drawn.lines().filter(|line| all.contains(line)).count();
+    assert!(count == drawn.lines().count() && 0 < count && count < all.len());
 }
 
 #[test]
