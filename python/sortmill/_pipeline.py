@@ -484,7 +484,8 @@ class Table:
 
         It is started for each batch of at most `batch_size` records, about 1 MiB, and must end with exit code 0, within
         `timeout` seconds if that is said. It reads the lines of `column` on its standard input and writes any number of lines,
-        the column `name`; both are `"line"` if nothing is said. With `batch_format="arrow"` it reads a stream of Arrow's (IPC
+        the column `name`; both are `"line"` if nothing is said. So `uniq -c`, `head -1` or an `END` block of awk answer once for each
+        batch, not once for all lines. With `batch_format="arrow"` it reads a stream of Arrow's (IPC
         streaming format) of a batch with all columns, and writes one with any number of batches of `columns`.
         """
         size = whole("batch_size", batch_size, 1)
