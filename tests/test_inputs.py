@@ -553,3 +553,26 @@ def test_json_lines_tell_their_columns(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("\n\n")
     with pytest.raises(sm.InputError, match="no object names a column"):
         sm.Pipeline().read_jsonl(tmp_path / "bad.jsonl")
+
+
+@pytest.mark.parametrize(
+    "line, wanted",
+    [
+        ('{"a": "x", "b": "y", "a": 5}', None),
+        ('{"b": 7, "a": "x", "b": "y", "a": 5}', None),
+        ('{"a": "x", "b": "y", "b": 1, "a": 5}', {"a": 5, "b": 1}),
+        ('{"a": 1, "b": 2, "a": "x"}', None),
+    ],
+)
+@pytest.mark.parametrize("optional", [False, True])
+def test_the_last_member_of_a_name_counts_whatever_others_were(tmp_path: Path, line: str, wanted: Any, optional: bool) -> None:
+    """A good one put right what was wrong with a member of another name: a value came out that no member has last."""
+    path = tmp_path / "in.jsonl"
+    path.write_text(line + "\n")
+    columns: dict[str, sm.ColumnType] = {"a": int, "b": int | None if optional else int}
+    table = sm.Pipeline().read_jsonl(path, columns)
+    if wanted is not None:
+        assert table.collect() == [wanted]
+        return
+    with pytest.raises(sm.InputError, match="is a string, and not of type"):
+        table.collect()

@@ -508,10 +508,13 @@ pub fn died(definition: &Definition, how: &str, why_not_again: &str) -> Error {
     error.hint("Declare it with pure=True if a batch may be given to it twice.")
 }
 
+/// Who must act, why, what to do, and what was raised.
+type Unpickled = (String, String, Option<String>, Option<Py<PyAny>>);
+
 /// The error that a process pickled. What was raised there is raised here.
 pub fn failure(running: &Running, bytes: &[u8], is_sample: bool) -> Error {
     Python::attach(|py| {
-        let unpickled = || -> PyResult<(String, String, Option<String>, Option<Py<PyAny>>)> {
+        let unpickled = || -> PyResult<Unpickled> {
             let unpickle = py.import("sortmill._pool")?.getattr("failure")?;
             unpickle.call1((PyBytes::new(py, bytes),))?.extract()
         };

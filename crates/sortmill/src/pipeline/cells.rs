@@ -250,7 +250,7 @@ impl Cells {
 
     fn find_json(&mut self, columns: &[Column], paths: &[Path], record: &[u8]) -> Result<()> {
         // Objects mostly have their members in one order: the next is looked for behind the one before.
-        let (mut next, mut wrong): (_, Option<(usize, Error)>) = (0, None);
+        let (mut next, mut wrong): (_, Vec<(usize, Error)>) = (0, Vec::new());
         let is_object = json::each_member(record, |name, value| {
             let count = columns.len();
             let is_it = |&at: &usize| json::is_called(name, &columns[at].name);
@@ -258,16 +258,14 @@ impl Cells {
                 return;
             };
             next = (at + 1) % count;
+            // Of members of one name the last one counts.
+            wrong.retain(|(column, _)| *column != at);
             match self.json_cell(&columns[at], record, value) {
-                Ok(cell) => {
-                    self.cells[at] = cell;
-                    // Of members of one name the last one counts.
-                    wrong = wrong.take().filter(|(column, _)| *column != at);
-                }
-                Err(error) => wrong = wrong.take().or(Some((at, error))),
+                Ok(cell) => self.cells[at] = cell,
+                Err(error) => wrong.push((at, error)),
             }
         });
-        match (is_object, wrong) {
+        match (is_object, wrong.into_iter().next()) {
             (false, _) => Err(bad("it is no JSON object".to_owned())),
             (true, Some((_, error))) => Err(error),
             (true, None) => {
