@@ -36,7 +36,7 @@ pub struct Disk {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
 
-    /// Size of each of the two files in a folder. Default: 2 GiB, with --seconds above 1 2.5 GiB for each of them, or an eighth
+    /// Size of each of the two files in a folder. Default: 2 GiB, with --seconds above 1 2.5 GiB for each of them, more on a fast disk, or an eighth
     /// of what is free, so that both take a quarter. What is measured in files below 512 MiB is not kept
     #[arg(long, value_name = "SIZE", value_parser = file_size)]
     bytes: Option<u64>,
@@ -131,8 +131,8 @@ impl Disk {
                 ));
                 continue;
             }
-            if let Some(why) = too_little(report.shortest_ns, report.round_count, report.file_bytes)
-            {
+            let ns = (report.window_ns, report.shortest_ns);
+            if let Some(why) = too_little(ns, report.round_count, report.file_bytes) {
                 say(&format!(
                     "{}: the figures are not kept, because {why}\n",
                     folder.path
@@ -148,15 +148,25 @@ impl Disk {
 }
 
 /// Why what was measured tells too little of a disk to plan with; `None` if it does not.
-fn too_little(window_ns: u64, round_count: usize, file_bytes: u64) -> Option<String> {
+fn too_little(
+    (window_ns, shortest_ns): (u64, u64),
+    round_count: usize,
+    file_bytes: u64,
+) -> Option<String> {
     const WINDOW_NS_MIN: u64 = 500_000_000;
+    const SHORTEST_NS_MIN: u64 = WINDOW_NS_MIN / 2;
     const ROUNDS_MIN: usize = 2;
     const FILE_BYTES_MIN: u64 = 512 << 20;
     if window_ns < WINDOW_NS_MIN {
         let (least, took) = (text::seconds(WINDOW_NS_MIN), text::seconds(window_ns));
         return Some(format!(
-            "{took} shows what a cache gives, not a disk. Measure each for {least} or more (--seconds), with files that are not full \
-             before that (--bytes)."
+            "{took} shows what a cache gives, not a disk. Measure each for {least} or more (--seconds)."
+        ));
+    }
+    if shortest_ns < SHORTEST_NS_MIN {
+        let (took, bytes) = (text::seconds(shortest_ns), text::bytes(file_bytes));
+        return Some(format!(
+            "a file of {bytes} was full after {took}, which shows what a cache gives, not a disk. Measure with longer ones (--bytes)."
         ));
     }
     if round_count < ROUNDS_MIN {
@@ -307,10 +317,16 @@ mod tests {
 
     #[test]
     fn what_is_too_short_or_too_small_is_told_in_turn() {
-        let said = |window_ns, rounds, bytes| too_little(window_ns, rounds, bytes).unwrap();
-        assert!(said(499_999_999, 1, 1).contains("what a cache gives"));
-        assert!(said(500_000_000, 1, 1).starts_with("one round may be"));
-        assert!(said(500_000_000, 2, 64 << 20).starts_with("files of 64.0 MiB are"));
-        assert_eq!(too_little(500_000_000, 2, 512 << 20), None);
+        const WHOLE: (u64, u64) = (500_000_000, 500_000_000);
+        let said = |ns, rounds, bytes| too_little(ns, rounds, bytes).unwrap();
+        assert!(said((499_999_999, 499_999_999), 1, 1).contains("what a cache gives"));
+        let full = said((1_000_000_000, 240_000_000), 1, 2 << 30);
+        assert!(
+            full.starts_with("a file of 2.0 GiB was full after "),
+            "{full}"
+        );
+        assert!(said(WHOLE, 1, 1).starts_with("one round may be"));
+        assert!(said(WHOLE, 2, 64 << 20).starts_with("files of 64.0 MiB are"));
+        assert_eq!(too_little((1_000_000_000, 250_000_000), 2, 512 << 20), None);
     }
 }
