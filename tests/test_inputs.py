@@ -576,3 +576,11 @@ def test_the_last_member_of_a_name_counts_whatever_others_were(tmp_path: Path, l
         return
     with pytest.raises(sm.InputError, match="is a string, and not of type"):
         table.collect()
+
+
+def test_lines_that_are_longer_than_chunks_are_mapped_where_there_is_memory(tmp_path: Path) -> None:
+    """Whatever the memory, a worker had room for 32 MiB, and a longer line ended the job."""
+    lines = [b"b" * (40 << 20), b"a"]
+    (tmp_path / "in.txt").write_bytes(b"".join(line + b"\n" for line in lines))
+    table = sm.Pipeline().read_text(tmp_path / "in.txt").sort("line")
+    assert [len(record["line"]) for record in table.collect(memory="4 GiB", threads=2)] == [1, 40 << 20]

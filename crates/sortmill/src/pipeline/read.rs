@@ -276,9 +276,7 @@ impl Table {
         inputs.nulls = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
         Ok(inputs.table())
     }
-}
 
-impl Table {
     /// The same without bad records, up to `most` of them in a run: those that are longer than they may be or cut off, and those
     /// of which the columns cannot be made, because there are too many or too few, a value is none of its type, or a line is
     /// no JSON object. They are counted, and the first of them told, in the report. One more ends the run.

@@ -20,10 +20,10 @@ use crate::Scratch;
 use crate::sort::inputs::{Random, seed};
 use crate::sort::packed::packed;
 
-const BARE: Form = Form::csv(false);
+pub const BARE: Form = Form::csv(false);
 
 /// Chunks so small that every file is many of them.
-fn small() -> Settings {
+pub fn small() -> Settings {
     Settings {
         memory_bytes: Some(8 << 20),
         threads: Some(3),
@@ -36,7 +36,7 @@ fn small() -> Settings {
     }
 }
 
-fn host() -> Host {
+pub fn host() -> Host {
     Host::new(RingKind::Posix, false).unwrap()
 }
 

@@ -2,36 +2,19 @@
 
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::codec::Codec;
-use sortmill::io::{Host, RingKind};
-use sortmill::job::Tuning;
 use sortmill::pipeline::{
-    Column, Csv, Form, PipelineReport, Settings, Table, Type, count, from_iter, read_csv,
-    read_fixed, read_jsonl, read_text, sum,
+    Column, Csv, PipelineReport, Table, Type, count, from_iter, read_csv, read_fixed, read_jsonl,
+    read_text, sum,
 };
 use sortmill::queue::Stop;
 
 use crate::Scratch;
+use crate::pipeline_inputs::{BARE, host, small};
 use crate::sort::inputs::{Random, seed};
 use crate::sort::packed::packed;
 
-const BARE: Form = Form::csv(false);
-
-/// Chunks so small that every file is many of them.
-fn small() -> Settings {
-    Settings {
-        memory_bytes: Some(8 << 20),
-        threads: Some(3),
-        tuning: Tuning {
-            chunk_bytes: Some(16 << 10),
-            block_bytes: Some(4096),
-            ..Tuning::default()
-        },
-        ..Settings::default()
-    }
-}
-
 fn run(table: &Table, scratch: &Scratch) -> Result<(String, PipelineReport), Error> {
-    let host = Host::new(RingKind::Posix, false).unwrap();
+    let host = host();
     let out = scratch.path("out");
     let report = table
         .write(&out, BARE)?

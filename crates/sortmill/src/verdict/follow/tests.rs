@@ -12,7 +12,12 @@ const GB: u64 = 1_000_000_000;
 
 /// One more thread of a phase.
 fn add_stage(phase: &mut Phase, stage: Stage, shares: Shares) {
-    let metrics = thread_metrics(1, shares);
+    add_stages(phase, stage, 1, shares);
+}
+
+/// So many more threads of a phase.
+fn add_stages(phase: &mut Phase, stage: Stage, count: u64, shares: Shares) {
+    let metrics = thread_metrics(count, shares);
     phase.stages.push(StageReport { stage, metrics });
 }
 
@@ -73,6 +78,13 @@ fn ends(devices: [u64; 3]) -> Ends {
 fn check(phase: &Phase, ends: &Ends, sample_ns: u64, expected: &str) {
     let verdicts = judge(std::slice::from_ref(phase), ends, sample_ns);
     assert_eq!(verdicts[0].sentence, expected, "{:#?}", verdicts[0]);
+}
+
+/// A merge whose output is waited for by nobody; who reads and who merges is to be added.
+fn merging() -> Phase {
+    let mut merge = phase("sort", [0; 6], [0; 6], [1, 96, 0, 0, 3, 0]);
+    merge.name = "merge".to_owned();
+    merge
 }
 
 #[test]
@@ -263,13 +275,7 @@ fn many_who_help_a_little_are_not_the_bound() {
         0,
         "sort was bound by writes to out: 505 MB/s",
     );
-    let mut merge = phase(
-        "sort",
-        [0, 0, 0, 0, 0, 0],
-        [0, 0, 0, 0, 0, 0],
-        [1, 96, 0, 0, 3, 0],
-    );
-    merge.name = "merge".to_owned();
+    let mut merge = merging();
     let threads = [
         (Stage::Read, [2, 0, 0, 0, 98, 0]),
         (Stage::Merge, [10, 90, 0, 0, 0, 0]),
@@ -288,13 +294,7 @@ fn many_who_help_a_little_are_not_the_bound() {
 /// A merge of more files than memory has buffers for writes runs and reads them again, one request at a time.
 #[test]
 fn a_worker_that_waits_for_its_device_itself() {
-    let mut merge = phase(
-        "sort",
-        [0, 0, 0, 0, 0, 0],
-        [0, 0, 0, 0, 0, 0],
-        [1, 96, 0, 0, 3, 0],
-    );
-    merge.name = "merge".to_owned();
+    let mut merge = merging();
     add_stage(&mut merge, Stage::Merge, [40, 0, 0, 0, 60, 0]);
     check(
         &merge,
@@ -451,11 +451,7 @@ fn many_who_compress_a_little_do_not_drain() {
         [40, 0, 0, 0, 0, 60],
         [1, 94, 0, 0, 5, 0],
     );
-    let metrics = thread_metrics(32, [3, 97, 0, 0, 0, 0]);
-    uneven.stages.push(StageReport {
-        stage: Stage::Compress,
-        metrics,
-    });
+    add_stages(&mut uneven, Stage::Compress, 32, [3, 97, 0, 0, 0, 0]);
     check(
         &uneven,
         &ends([1, 2, 3]),
@@ -467,21 +463,14 @@ fn many_who_compress_a_little_do_not_drain() {
 /// Sixteen threads decompress what is merged, and cut it: the time that one of them reads is that of the files.
 #[test]
 fn reading_time_of_many_is_that_of_one() {
-    let mut merge = phase(
-        "sort",
-        [0, 0, 0, 0, 0, 0],
-        [0, 0, 0, 0, 0, 0],
-        [1, 96, 0, 0, 3, 0],
-    );
-    merge.name = "merge".to_owned();
+    let mut merge = merging();
     add_stage(&mut merge, Stage::Read, [2, 0, 0, 0, 98, 0]);
     add_stage(&mut merge, Stage::Merge, [10, 90, 0, 0, 0, 0]);
     for (stage, shares) in [
         (Stage::Decompress, [20, 0, 60, 0, 15, 0]),
         (Stage::Cut, [5, 0, 0, 0, 0, 0]),
     ] {
-        let metrics = thread_metrics(16, shares);
-        merge.stages.push(StageReport { stage, metrics });
+        add_stages(&mut merge, stage, 16, shares);
     }
     check(
         &merge,
