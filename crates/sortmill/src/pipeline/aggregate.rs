@@ -19,6 +19,10 @@ use super::sketch::Sketch;
 use super::steps::Steps;
 use crate::error::{Error, ErrorKind, Result};
 
+mod in_rows;
+
+pub(super) use in_rows::Beside;
+
 /// An aggregate and the name of the column that it makes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Aggregate {
@@ -140,6 +144,7 @@ impl Aggregate {
                 name: "".into(),
                 of: Type::U64,
                 nullable: false,
+                leads: false,
             };
             return Ok((computed, made));
         };
@@ -185,6 +190,7 @@ impl Aggregate {
             name: name.as_str().into(),
             of,
             nullable,
+            leads: false,
         };
         let made = Column::new(&*self.name, made).or_null_if(nullable && !is_count);
         Ok((computed, made))
@@ -201,21 +207,12 @@ pub(super) struct Computed {
     of: Type,
     /// Whether values may be missing.
     nullable: bool,
+    /// Of those that follow the order of the input the first one, whose state says where the record came from: the others'
+    /// follow it.
+    leads: bool,
 }
 
 impl Computed {
-    /// Whether its state has a known size and does not depend on which record comes first, so that it can be kept in a
-    /// table while records are mapped.
-    pub fn combines(&self) -> bool {
-        match self.kind {
-            Kind::First => false,
-            Kind::Min | Kind::Max => !self.of.is_bytes(),
-            Kind::Count | Kind::CountValues | Kind::Sum | Kind::Mean => true,
-            Kind::CountDistinct | Kind::ApproxCountDistinct => true,
-            Kind::Quantile(_) | Kind::ApproxQuantile(_) => true,
-        }
-    }
-
     /// Whether it is how many records there are.
     pub fn is_count(&self) -> bool {
         self.kind == Kind::Count
@@ -247,6 +244,13 @@ impl Computed {
         self.kind == Kind::First
     }
 
+    /// Makes the first of `all` that follow the order of the input lead the others.
+    pub fn lead(all: &mut [Self]) {
+        if let Some(one) = all.iter_mut().find(|one| one.follows_input()) {
+            one.leads = true;
+        }
+    }
+
     /// How many values its column has.
     pub fn values_counted(&self) -> Self {
         let kind = match self.nullable {
@@ -265,7 +269,8 @@ impl Computed {
             (Kind::Count | Kind::CountValues, _) => State::Count(0),
             (Kind::Sum | Kind::Mean, Type::F64) => State::Float(Box::default(), 0),
             (Kind::Sum | Kind::Mean, _) => State::Whole(0, 0),
-            (Kind::Min | Kind::Max | Kind::First, _) => State::Value(None),
+            (Kind::Min | Kind::Max, _) => State::Value(None),
+            (Kind::First, _) => State::First(None),
             (Kind::CountDistinct, _) => State::Distinct(0),
             (Kind::ApproxCountDistinct, _) => State::Sketch(Box::default()),
             (Kind::Quantile(bits), _) => {
@@ -304,6 +309,11 @@ impl Computed {
                 *count += 1;
             }
             State::Value(held) => self.hold(held, record[self.at]),
+            // Records come in the order of the input where there is no table.
+            State::First(held @ None) => {
+                *held = Some((Spot::default(), Owned::new(record[self.at])));
+            }
+            State::First(Some(_)) => {}
             // Told when records come in order.
             State::Distinct(_) => {}
             State::Sketch(sketch) => sketch.add(&record[self.at]),
@@ -319,8 +329,7 @@ impl Computed {
             None => true,
             Some(held) => match self.kind {
                 Kind::Min => compare(&held.value(), &value).is_gt(),
-                Kind::Max => compare(&held.value(), &value).is_lt(),
-                _ => false,
+                _ => compare(&held.value(), &value).is_lt(),
             },
         };
         if is_better {
@@ -346,6 +355,16 @@ impl Computed {
                 let held = held.as_ref().map_or(Value::Null, Owned::value);
                 put_held(self.nullable, &held, to);
             }
+            State::First(held) => {
+                let (spot, value) = match held {
+                    Some((spot, value)) => (*spot, value.value()),
+                    None => (Spot::default(), Value::Null),
+                };
+                if self.leads {
+                    put_spot(&spot, to);
+                }
+                put_held(self.nullable, &value, to);
+            }
             State::Distinct(_) => {}
             State::Sketch(sketch) => sketch.write(to),
             State::Quantile(quantile) => to.extend(quantile.seen().to_le_bytes()),
@@ -353,8 +372,9 @@ impl Computed {
         }
     }
 
-    /// Takes what [`Computed::write`] wrote of other records. `None` if that is none.
-    pub fn merge(&self, state: &mut State, from: &mut &[u8]) -> Option<()> {
+    /// Takes what [`Computed::write`] wrote of other records. `None` if that is none. Whether they came before those that it has the
+    /// state of is in `is_earlier`, once the one that leads has been here.
+    pub fn merge(&self, state: &mut State, from: &mut &[u8], is_earlier: &mut bool) -> Option<()> {
         let number = |from: &mut &[u8]| {
             let bytes = take(from, 8)?.try_into().expect("eight bytes");
             Some(u64::from_le_bytes(bytes))
@@ -371,12 +391,23 @@ impl Computed {
                 *count = count.checked_add(number(from)?)?;
             }
             State::Value(held) => {
-                let value = match self.nullable && take(from, 1)?[0] == 0 {
-                    true => Value::Null,
-                    false => Value::read(self.of, from)?,
-                };
-                if !value.is_null() || self.kind == Kind::First {
+                let value = self.take_held(from)?;
+                if !value.is_null() {
                     self.hold(held, value);
+                }
+            }
+            State::First(held) => {
+                let mut spot = Spot::default();
+                if self.leads {
+                    for part in &mut spot {
+                        *part = take_count(from)?;
+                    }
+                    // Of those whose place nobody knows the one that comes first.
+                    *is_earlier = held.as_ref().is_none_or(|(before, _)| spot < *before);
+                }
+                let value = self.take_held(from)?;
+                if *is_earlier {
+                    *held = Some((spot, Owned::new(value)));
                 }
             }
             State::Distinct(_) => {}
@@ -385,6 +416,14 @@ impl Computed {
             State::Steps(steps) => steps.merge(from)?,
         }
         Some(())
+    }
+
+    /// What [`put_held`] wrote.
+    fn take_held<'f>(&self, from: &mut &'f [u8]) -> Option<Value<'f>> {
+        match self.nullable && take(from, 1)?[0] == 0 {
+            true => Some(Value::Null),
+            false => Value::read(self.of, from),
+        }
     }
 
     /// What comes out.
@@ -418,6 +457,9 @@ impl Computed {
                 })?
             }
             State::Value(held) => held.as_ref().map_or(Value::Null, Owned::value),
+            State::First(held) => held
+                .as_ref()
+                .map_or(Value::Null, |(_, value)| value.value()),
         }))
     }
 }
@@ -448,8 +490,10 @@ pub(super) enum State {
     Whole(i128, u64),
     /// A sum of floats, and how many.
     Float(Box<ExactSum>, u64),
-    /// One of the values.
+    /// The least or the greatest of the values.
     Value(Option<Owned>),
+    /// The value of the first record, and where that came from.
+    First(Option<(Spot, Owned)>),
     /// How many values have come that the one before was not.
     Distinct(u64),
     /// What is known of all values.
@@ -479,6 +523,16 @@ impl State {
     }
 }
 
+/// Where a record came from: its input, the byte there at which what it was made of begins, and how many records were made of
+/// that before. In the order of the input; nothing but zeros where nobody knows.
+pub(super) type Spot = [u64; 3];
+
+fn put_spot(spot: &[u64], to: &mut Vec<u8>) {
+    for &part in spot {
+        to.extend_from_slice(count_bytes(part, &mut [0; COUNT_BYTES_MAX]));
+    }
+}
+
 /// Appends a value that is held, behind a byte that says whether there is one if it may be missing.
 fn put_held(nullable: bool, value: &Value<'_>, to: &mut Vec<u8>) {
     if nullable {
@@ -486,23 +540,6 @@ fn put_held(nullable: bool, value: &Value<'_>, to: &mut Vec<u8>) {
     }
     if !(nullable && value.is_null()) {
         value.write(to);
-    }
-}
-
-/// What the states of a table have beside their words.
-#[derive(Default)]
-pub(super) struct Beside {
-    floats: Vec<ExactSum>,
-    sketches: Vec<Sketch>,
-    steps: Vec<Steps>,
-}
-
-impl Beside {
-    /// Forgets all of it.
-    pub fn clear(&mut self) {
-        self.floats.clear();
-        self.sketches.clear();
-        self.steps.clear();
     }
 }
 
@@ -566,135 +603,6 @@ pub(super) fn compare(one: &Value<'_>, other: &Value<'_>) -> Ordering {
     }
 }
 
-/// States in words, for a table of many groups: only those that [`Computed::combines`] says can be kept there. A count is
-/// one word, a sum of integers three, one of floats two (its number among those beside, and how many), a least or greatest
-/// value one and, if it may be missing, one more that says whether it is there, a sketch one (its number), and what is counted
-/// in order none.
-impl Computed {
-    /// How many words a state is.
-    pub fn word_count(&self) -> usize {
-        match (self.kind, self.of) {
-            (Kind::Min | Kind::Max, _) => 1 + usize::from(self.nullable),
-            (Kind::Sum | Kind::Mean, Type::F64) => 2,
-            (Kind::Sum | Kind::Mean, _) => 3,
-            (Kind::CountDistinct, _) => 0,
-            _ => 1,
-        }
-    }
-
-    /// Bytes that a state takes beside its words.
-    pub fn beside_bytes(&self) -> usize {
-        match (self.kind, self.of) {
-            (Kind::Sum | Kind::Mean, Type::F64) => size_of::<ExactSum>(),
-            (Kind::ApproxCountDistinct, _) => Sketch::BYTES_MAX,
-            (Kind::ApproxQuantile(_), _) => Steps::BYTES_MAX,
-            _ => 0,
-        }
-    }
-
-    /// The state of one record.
-    pub fn begin_words(&self, words: &mut [u64], beside: &mut Beside, record: &[Value<'_>]) {
-        words.fill(0);
-        match (self.kind, self.of) {
-            (Kind::Min | Kind::Max, _) if !self.nullable => {
-                return words[0] = bits(&record[self.at]);
-            }
-            (Kind::Sum | Kind::Mean, Type::F64) => {
-                words[0] = beside.floats.len() as u64;
-                beside.floats.push(ExactSum::default());
-            }
-            (Kind::ApproxCountDistinct, _) => {
-                words[0] = beside.sketches.len() as u64;
-                beside.sketches.push(Sketch::default());
-            }
-            (Kind::ApproxQuantile(_), _) => {
-                words[0] = beside.steps.len() as u64;
-                beside.steps.push(Steps::default());
-            }
-            _ => {}
-        }
-        self.add_words(words, beside, record);
-    }
-
-    /// Takes a record.
-    #[inline]
-    pub fn add_words(&self, words: &mut [u64], beside: &mut Beside, record: &[Value<'_>]) {
-        if self.passes_by(record) {
-            return;
-        }
-        let value = match self.kind {
-            Kind::Count | Kind::CountValues | Kind::Quantile(_) => return words[0] += 1,
-            Kind::CountDistinct => return,
-            _ => &record[self.at],
-        };
-        match (self.kind, value) {
-            (Kind::ApproxCountDistinct, value) => beside.sketches[words[0] as usize].add(value),
-            (Kind::ApproxQuantile(_), value) => beside.steps[words[0] as usize].add(value),
-            (Kind::Sum | Kind::Mean, Value::F64(value)) => {
-                beside.floats[words[0] as usize].add(*value);
-                words[1] += 1;
-            }
-            (Kind::Sum | Kind::Mean, _) => {
-                let more = match *value {
-                    Value::I64(value) => i128::from(value),
-                    Value::U64(value) => i128::from(value),
-                    _ => 0,
-                };
-                let sum = (u128::from(words[1]) << 64 | u128::from(words[0])) as i128 + more;
-                (words[0], words[1]) = (sum as u64, (sum as u128 >> 64) as u64);
-                words[2] += 1;
-            }
-            _ => {
-                let is_first = self.nullable && std::mem::replace(&mut words[1], 1) == 0;
-                let order = compare(value, &self.of_bits(words[0]));
-                let is_better = match self.kind {
-                    Kind::Min => order.is_lt(),
-                    _ => order.is_gt(),
-                };
-                if is_better || is_first {
-                    words[0] = bits(value);
-                }
-            }
-        }
-    }
-
-    /// Appends what [`Computed::merge`] reads.
-    pub fn write_words(&self, words: &[u64], beside: &Beside, to: &mut Vec<u8>) {
-        match (self.kind, self.of) {
-            (Kind::ApproxCountDistinct, _) => beside.sketches[words[0] as usize].write(to),
-            (Kind::ApproxQuantile(_), _) => beside.steps[words[0] as usize].write(to),
-            (Kind::Min | Kind::Max, _) => {
-                let held = match self.nullable && words[1] == 0 {
-                    true => Value::Null,
-                    false => self.of_bits(words[0]),
-                };
-                put_held(self.nullable, &held, to);
-            }
-            (Kind::Sum | Kind::Mean, Type::F64) => {
-                beside.floats[words[0] as usize].write(to);
-                to.extend_from_slice(&words[1].to_le_bytes());
-            }
-            (Kind::Count | Kind::CountValues, _) => {
-                to.extend_from_slice(count_bytes(words[0], &mut [0; COUNT_BYTES_MAX]));
-            }
-            _ => words
-                .iter()
-                .for_each(|word| to.extend_from_slice(&word.to_le_bytes())),
-        }
-    }
-
-    fn of_bits(&self, bits: u64) -> Value<'static> {
-        match self.of {
-            Type::I64 => Value::I64(bits as i64),
-            Type::U64 => Value::U64(bits),
-            Type::F64 => Value::F64(f64::from_bits(bits)),
-            Type::Bool => Value::Bool(bits != 0),
-            Type::Timestamp => Value::Timestamp(bits as i64),
-            Type::Binary | Type::String => unreachable!("text is not kept in words"),
-        }
-    }
-}
-
 /// Aggregates that are one word of any number of records, as they are of one (`words.rs`).
 impl Computed {
     /// Whether it is one of those.
@@ -728,6 +636,17 @@ impl Computed {
         match self.kind {
             Kind::Count => 1,
             _ => bits(&record[self.at]),
+        }
+    }
+
+    fn of_bits(&self, bits: u64) -> Value<'static> {
+        match self.of {
+            Type::I64 => Value::I64(bits as i64),
+            Type::U64 => Value::U64(bits),
+            Type::F64 => Value::F64(f64::from_bits(bits)),
+            Type::Bool => Value::Bool(bits != 0),
+            Type::Timestamp => Value::Timestamp(bits as i64),
+            Type::Binary | Type::String => unreachable!("text is not kept in words"),
         }
     }
 
@@ -768,6 +687,7 @@ impl Computed {
             }
             State::Value(held) => self.hold(held, self.of_bits(word)),
             State::Float(..)
+            | State::First(_)
             | State::Distinct(_)
             | State::Sketch(_)
             | State::Quantile(_)

@@ -4,7 +4,7 @@
 //! In come keys and records, out go keys with the state of their aggregates, when the table is full and when no records
 //! come any more. It is bounded; where few records find their group in it, it stands aside for a while.
 
-use super::aggregate::{Beside, Computed, State};
+use super::aggregate::{Beside, Computed, Spot};
 use super::column::Value;
 use super::mix::group_hash;
 use crate::short::{SHORT_BYTES, short, short_hash, unshort};
@@ -41,8 +41,11 @@ pub struct Table {
     group_count: usize,
     keys: Vec<u8>,
     beside: Beside,
-    /// One group alone, of a record that passes by.
-    single: Vec<State>,
+    /// The states of a group alone, of a record that passes by.
+    single: (Vec<u64>, Beside),
+    /// Columns whose text is held beside.
+    texts: Vec<usize>,
+    spot: Spot,
     /// Of one group's states, beside words and keys.
     beside_bytes: usize,
     bytes_max: usize,
@@ -69,10 +72,11 @@ impl Short {
 }
 
 impl Table {
-    /// An empty one of at most `bytes_max` bytes, in which nothing is kept if not all `aggregates` can be.
+    /// An empty one of at most `bytes_max` bytes. Where nobody tells it what record [`Table::comes_from`] where, nothing is kept
+    /// if some of `aggregates` follow the order of the input.
     #[must_use]
-    pub fn new(aggregates: &[Computed], bytes_max: u64) -> Self {
-        let combines = aggregates.iter().all(Computed::combines);
+    pub fn new(aggregates: &[Computed], bytes_max: u64, knows_spots: bool) -> Self {
+        let combines = knows_spots || !aggregates.iter().any(Computed::follows_input);
         let words: usize = aggregates.iter().map(Computed::word_count).sum();
         let stride = STATES + words;
         Self {
@@ -83,7 +87,9 @@ impl Table {
             group_count: 0,
             keys: Vec::new(),
             beside: Beside::default(),
-            single: Vec::new(),
+            single: (vec![0; words], Beside::default()),
+            texts: aggregates.iter().filter_map(Computed::text_held).collect(),
+            spot: Spot::default(),
             beside_bytes: aggregates.iter().map(Computed::beside_bytes).sum(),
             bytes_max: usize::try_from(bytes_max)
                 .unwrap_or(usize::MAX)
@@ -93,6 +99,11 @@ impl Table {
             key: Vec::new(),
             value: Vec::new(),
         }
+    }
+
+    /// The next record comes from `spot`.
+    pub fn comes_from(&mut self, spot: Spot) {
+        self.spot = spot;
     }
 
     /// Takes a record of the group `key`.
@@ -107,7 +118,7 @@ impl Table {
         }
     }
 
-    /// Takes a record of the group `key`, unless that is a new one and there is no room for it: then it answers `false`.
+    /// Takes a record of the group `key`, unless there is no room for a new one, or for what is to be held: then it answers `false`.
     #[inline]
     pub fn keep(&mut self, key: &[u8], record: &[Value<'_>]) -> bool {
         self.records += 1;
@@ -116,10 +127,13 @@ impl Table {
         if self.rows[from + KEY] == 0 {
             return self.begin(key, short, from, record);
         }
+        if !self.texts.is_empty() && !self.has_room(self.rows.len(), 0, self.text_bytes(record)) {
+            return false;
+        }
         let mut words = &mut self.rows[from + STATES..from + self.stride];
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at_mut(aggregate.word_count());
-            aggregate.add_words(state, &mut self.beside, record);
+            aggregate.add_words(state, &mut self.beside, record, &self.spot);
             words = rest;
         }
         true
@@ -241,11 +255,9 @@ impl Table {
     /// Begins a group in the empty place whose row begins at `from`. `false` if there is no room for it.
     fn begin(&mut self, key: &[u8], short: [u64; 2], from: usize, record: &[Value<'_>]) -> bool {
         let long: &[u8] = if key.len() > SHORT_BYTES { key } else { &[] };
-        // The rows, and what grows beside them: that is doubled, and for a moment there twice.
-        let beside = self.keys.len() + long.len() + (self.group_count + 1) * self.beside_bytes;
         let is_full = 8 * (self.group_count + 1) > 5 * self.places;
-        let rows = size_of::<u64>() * self.rows.len() * if is_full { 3 } else { 1 };
-        if rows + 3 * beside > self.bytes_max {
+        let row_words = self.rows.len() * if is_full { 3 } else { 1 };
+        if !self.has_room(row_words, 1, long.len() + self.text_bytes(record)) {
             return false;
         }
         let from = match is_full {
@@ -262,11 +274,26 @@ impl Table {
         let mut words = &mut row[STATES..];
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at_mut(aggregate.word_count());
-            aggregate.begin_words(state, &mut self.beside, record);
+            aggregate.begin_words(state, &mut self.beside, record, &self.spot);
             words = rest;
         }
         self.group_count += 1;
         true
+    }
+
+    /// Bytes of a record's text that may have to be held.
+    #[inline]
+    fn text_bytes(&self, record: &[Value<'_>]) -> usize {
+        let bytes = |&at: &usize| record[at].bytes().len();
+        self.texts.iter().map(bytes).sum()
+    }
+
+    /// Whether there is room for so many words of rows, so many groups more, and so many bytes more beside them: what lies there
+    /// is doubled as it grows, and for a moment there twice.
+    fn has_room(&self, row_words: usize, group_count: usize, bytes: usize) -> bool {
+        let states = (self.group_count + group_count) * self.beside_bytes;
+        let beside = states + self.keys.len() + self.beside.text_bytes() + bytes;
+        size_of::<u64>() * row_words + 3 * beside <= self.bytes_max
     }
 
     /// Doubles the places.
@@ -284,13 +311,15 @@ impl Table {
 
     /// Hands on a record as a group of its own.
     fn pass(&mut self, key: &[u8], record: &[Value<'_>], pairs: PairSink<'_>) {
-        self.single.clear();
-        self.single
-            .extend(self.aggregates.iter().map(Computed::begin));
+        let (words, beside) = &mut self.single;
+        beside.clear();
         self.value.clear();
-        for (aggregate, state) in self.aggregates.iter().zip(&mut self.single) {
-            aggregate.add(state, record);
-            aggregate.write(state, &mut self.value);
+        let mut words = &mut words[..];
+        for aggregate in &self.aggregates {
+            let (state, rest) = words.split_at_mut(aggregate.word_count());
+            aggregate.begin_words(state, beside, record, &self.spot);
+            aggregate.write_words(state, beside, &mut self.value);
+            words = rest;
         }
         hashed(group_hash(key), key, &mut self.key);
         pairs(&self.key, &self.value);
@@ -344,7 +373,7 @@ mod tests {
     fn check(keys: impl Iterator<Item = u64>, bytes_max: u64) -> usize {
         let columns = [Column::new("key", Type::U64)];
         let (aggregate, _) = count().find(&columns).unwrap();
-        let mut table = Table::new(&[aggregate], bytes_max);
+        let mut table = Table::new(&[aggregate], bytes_max, true);
         let (mut wanted, mut found) = (BTreeMap::new(), BTreeMap::new());
         let mut pairs = 0;
         let mut take = |key: &[u8], value: &[u8]| {
@@ -412,7 +441,7 @@ mod tests {
         assert_eq!(check(0..100_000, 16 << 10), 100_000);
         let columns = [Column::new("key", Type::U64)];
         let (aggregate, _) = count().find(&columns).unwrap();
-        let mut table = Table::new(&[aggregate], 16 << 10);
+        let mut table = Table::new(&[aggregate], 16 << 10, true);
         let mut key = 0u64;
         while table.aside == 0 {
             table.add(&key.to_be_bytes(), &[Value::U64(key)], &mut |_, _| {});

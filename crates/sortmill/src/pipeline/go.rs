@@ -209,7 +209,7 @@ impl Pipeline {
                 (NodeKind::Shuffle(shuffle), _) => {
                     let mut words = std::mem::take(&mut words);
                     let left_out = left_out.iter().map(|name| format!("leaves out: {name}"));
-                    words.extend(left_out.chain(brought(name, shuffle)));
+                    words.extend(left_out.chain(brought(name, shuffle, phases.is_empty())));
                     if self.shuffles_lines().is_some() {
                         words.push("lines go as they are, in no pairs".to_owned());
                     }
@@ -292,7 +292,7 @@ impl Pipeline {
             self.table.inputs.ask(&mut job, os)?;
             job.map_around.clone_from(&settings.around);
             job.map_makes_pairs = true;
-            job.map_keeps_state = phase.shuffle.combines();
+            job.map_keeps_state = phase.shuffle.combines(true);
             job.map_ends_in_pieces = phase.shuffle.ends_in_pieces();
             job.map_gathers_bytes = gathered_bytes(&phase.before);
         }
@@ -395,9 +395,9 @@ fn gathered_bytes(steps: &[Step]) -> u64 {
     steps.iter().filter(takes_batches).count() as u64 * HELD_BYTES
 }
 
-fn brought(name: &str, shuffle: &Shuffle) -> Vec<String> {
+fn brought(name: &str, shuffle: &Shuffle, in_mapper: bool) -> Vec<String> {
     let mut words = Vec::new();
-    if shuffle.combines() {
+    if shuffle.combines(in_mapper) {
         words.push("combines what comes lately".to_owned());
     }
     words.push(match (shuffle.groups(), shuffle.head_bytes()) {
@@ -426,7 +426,7 @@ impl OfLines {
         match (phase.shuffle.takes_keys(), Fused::of(&phase.before)) {
             (true, (fused, [])) => fused.map(Self::Keys),
             (true, _) => None,
-            (false, _) if phase.shuffle.combines() => None,
+            (false, _) if phase.shuffle.combines(true) => None,
             (false, _) => LineRows::of(&phase.before).map(Self::Rows),
         }
     }

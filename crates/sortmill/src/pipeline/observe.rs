@@ -130,7 +130,8 @@ impl Observe {
             }
             bytes.clear();
             aggregate.write(state, &mut bytes);
-            aggregate.merge(all, &mut &bytes[..]).ok_or_else(corrupt)?;
+            let merged = aggregate.merge(all, &mut &bytes[..], &mut false);
+            merged.ok_or_else(corrupt)?;
         }
         Ok(())
     }
@@ -162,7 +163,7 @@ impl Step {
 impl Table {
     /// The same records; what `aggregates` make of all of them stands in the report when the pipeline has run
     /// ([`super::PipelineReport::observed`]). They are those that need no order: counts, sums, means, least and greatest
-    /// numbers, and what is approximate. A sum that its type does not hold is told as a float.
+    /// values, and what is approximate. A sum that its type does not hold is told as a float.
     ///
     /// # Errors
     /// [`crate::error::ErrorKind::Usage`] for a column that is not there, no number where one is needed, another aggregate, and
@@ -183,7 +184,7 @@ impl Table {
             }
             names.push(name);
             let (one, _) = aggregate.find(&self.columns)?;
-            if !one.combines() || one.ordered_by().is_some() {
+            if one.follows_input() || one.ordered_by().is_some() {
                 let cause = format!("{name} needs records in order, and they are observed in any");
                 return Err(wrong(cause));
             }

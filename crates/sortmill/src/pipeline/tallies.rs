@@ -87,7 +87,7 @@ impl Tallies {
     ) -> Self {
         let table_bytes = (bytes / TABLE_SHARE).min(TABLE_BYTES_MAX);
         Self {
-            table: Table::new(aggregates, table_bytes),
+            table: Table::new(aggregates, table_bytes, true),
             gathered: Vec::with_capacity(WAITING_COUNT),
             waiting: Vec::with_capacity(WAITING_COUNT),
             counts: Counts::new(usize::try_from(bytes - table_bytes).unwrap_or(usize::MAX)),

@@ -23,13 +23,13 @@ use crate::sort::packed::{packed, unpacked};
 const BARE: Form = Form::csv(false);
 
 /// Clicks: a user, a time and a page, in no order at all; some twice.
-struct Clicks {
-    scratch: Scratch,
-    clicks: Vec<(String, i64, String)>,
+pub struct Clicks {
+    pub scratch: Scratch,
+    pub clicks: Vec<(String, i64, String)>,
 }
 
 impl Clicks {
-    fn new(test: &str, click_count: usize) -> Self {
+    pub fn new(test: &str, click_count: usize) -> Self {
         let mut random = Random::new(seed(test));
         let scratch = Scratch::new(test);
         let mut clicks = Vec::new();
@@ -46,7 +46,7 @@ impl Clicks {
         Self { scratch, clicks }
     }
 
-    fn table(&self) -> Table {
+    pub fn table(&self) -> Table {
         let names = [
             ("user", Type::String),
             ("time", Type::I64),
@@ -62,7 +62,7 @@ impl Clicks {
     }
 
     /// What a table writes, with little memory and with much, in several threads and in one: the same.
-    fn written(&self, table: &Table, form: Form) -> String {
+    pub fn written(&self, table: &Table, form: Form) -> String {
         let pipeline = table.write(self.out(), form).unwrap();
         let mut all = Vec::new();
         let much = Settings {

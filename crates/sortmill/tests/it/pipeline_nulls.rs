@@ -145,7 +145,7 @@ fn aggregates_pass_by_what_is_missing() {
     ];
     let of: Vec<Aggregate> = of.map(|(name, one)| one.named(name)).to_vec();
     let groups = table.group_by(&["name", "truth"]).unwrap();
-    // All, those that can be combined while records are mapped, and how many are different.
+    // All, those that are kept in words, and how many are different.
     let combined: Vec<Aggregate> = [&of[..7], &of[8..9]].concat();
     let different = [
         count_distinct("whole").named("different"),
