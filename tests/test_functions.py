@@ -247,6 +247,24 @@ def test_an_object_with_a_finish_is_state_too(tmp_path: Path, processes: int) ->
 
 
 @pytest.mark.parametrize("processes", [0, 1])
+def test_what_is_made_at_the_end_comes_behind_all_records(processes: int) -> None:
+    """It had the place of the last batch's first record, so it came first in groups that begin later."""
+
+    class Last:
+        def __call__(self, record: Record) -> Record:
+            return record
+
+        def finish(self) -> list[Record]:
+            return [{"k": k, "v": "made at the end"} for k in "xyz"]
+
+    columns = {"k": str, "v": str}
+    given = sm.Pipeline().from_iter([("x", "1"), ("y", "2"), ("x", "3")], columns).map(Last, columns=columns)
+    firsts = given.group_by("k", order="sorted").agg(v=sm.first("v"), n=sm.count())
+    found = firsts.collect(memory="128 MiB", threads=1, processes=processes)
+    assert [tuple(record.values()) for record in found] == [("x", "1", 3), ("y", "2", 2), ("z", "made at the end", 1)]
+
+
+@pytest.mark.parametrize("processes", [0, 1])
 def test_what_is_no_list_of_records_is_refused(processes: int) -> None:
     table = sm.Pipeline().from_iter([{"a": 1, "b": "x"}], {"a": int, "b": str})
 

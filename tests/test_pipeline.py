@@ -198,3 +198,25 @@ def test_errors_name_the_place(tmp_path: Path) -> None:
     assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, ValueError)
     error = run(lambda table: table.map(lambda record: "text", columns={"n": int}))
     assert isinstance(error, sm.FunctionError) and isinstance(error.__cause__, TypeError)
+
+
+@pytest.mark.parametrize("pattern", ["ab", "a.*c", "^a", "c$", r"\bab\b", "", "[^x]b", "b\nc|cc", "(a|b{2}){3,4}", "c{5}"])
+def test_lines_are_found_as_re_finds_them(tmp_path: Path, draw: random.Random, pattern: str) -> None:
+    """Expressions that look at a match alone are looked for in many lines at once."""
+    model = []
+    for name in ["one", "two"]:
+        lines = ["".join(draw.choices("abc \r", k=draw.randrange(12))).rstrip("\r") for _ in range(20_000)]
+        (tmp_path / name).write_bytes("".join(line + draw.choice(["\n", "\r\n"]) for line in lines).encode())
+        model += [(str(tmp_path / name), number, line) for number, line in enumerate(lines, 1)]
+    found = [row for row in model if re.search(pattern, row[2])]
+    others = [row for row in model if not re.search(pattern, row[2])]
+    given = sm.Pipeline().read_text(tmp_path / "*", file="file", line_number="n")
+    for matches, wanted in [(sm.matches("line", pattern), found), (~sm.matches("line", pattern), others)]:
+        kept = given.filter(matches).select("file", "n", "line")
+        for memory, threads in [("48 MiB", 2), ("256 MiB", 1)]:
+            rows = [tuple(row.values()) for row in kept.collect(memory=memory, threads=threads)]
+            assert rows == wanted
+    # More than there is room for is made of a few lines.
+    words = given.filter(sm.matches("line", pattern)).flat_map(sm.words("line", keep=["file", "n"]))
+    wanted = [(file, n, word) for file, n, line in found for word in re.findall("[abc]+", line)]
+    assert [tuple(row.values()) for row in words.collect(memory="48 MiB", threads=2)] == wanted

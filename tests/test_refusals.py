@@ -129,7 +129,7 @@ class Stream:
         (lambda: table().agg(), "no aggregate is named"),
         (lambda: table().group_by("b").agg(n=sm.sum(COLUMN)), "n: an aggregate is of a column's name"),
         (lambda: table().with_columns(c=[1]), "[1] is neither an expression nor"),
-        (lambda: table().filter(True), "filter takes a function, not True"),
+        (lambda: table().filter(True), "filter takes a condition, as sm.col('n') > 3, or a function, not True"),
         (lambda: table().map("upper", {"b": str}), "map takes a function, not 'upper'"),
         (lambda: table().map_batches(None), "map_batches takes a function, not None"),
         (lambda: table().group_by("a").reduce(3), "reduce takes a function, not 3"),
@@ -211,3 +211,10 @@ def test_sort_into_parts(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "parts").iterdir() if path.name != "manifest.json") == ["part-00000", "part-00001"]
     with pytest.raises(sm.UsageError, match="parts"):
         sm.sort(tmp_path / "in", tmp_path / "out", parts=tmp_path / "more")
+
+
+def test_what_needs_pyarrow_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function itself was blamed, as if it had raised a ModuleNotFoundError."""
+    monkeypatch.setattr("sortmill._functions.find_spec", lambda name: None)
+    with pytest.raises(sm.UsageError, match=r"functions of batches need pyarrow: pip install 'sortmill\[arrow\]'"):
+        table().map_batches(same)

@@ -62,7 +62,8 @@ def flag(name: str, value: Any) -> bool:
 def function_of(verb: str, function: Any) -> Any:
     """What can be called."""
     if not callable(function):
-        raise UsageError(f"{verb} takes a function, not {function!r}")
+        also = "a condition, as sm.col('n') > 3, or " if verb == "filter" else ""
+        raise UsageError(f"{verb} takes {also}a function, not {function!r}")
     if isinstance(function, type) and not any("__call__" in kind.__dict__ for kind in function.__mro__):
         name = function.__name__
         raise UsageError(f"{verb} makes an object of a class and calls that, and one of {name} cannot be called: lambda record: {name}(...)")

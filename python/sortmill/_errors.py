@@ -117,7 +117,7 @@ _SWITCHES = frozenset(["no-decompress", "as-of-start", "overwrite", "stable", "d
 
 _PARAMETERS = {
     "--memory": "memory=", "--temp": "temp=", "--overwrite": 'mode="overwrite"', "--compress-output none": 'compression="none"',
-    "--skip-bad N": "skip_bad=N",
+    "--skip-bad N": "skip_bad=N", "--quote none": "quote=None",
 }
 """What pipelines have for options of the command line."""
 

@@ -8,6 +8,7 @@ import json
 import operator
 import threading
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from ._errors import UsageError
@@ -74,6 +75,7 @@ class Batches:
     ) -> None:
         if batch_format not in ("pyarrow", "numpy", "pandas"):
             raise UsageError(f"batch_format={batch_format!r}: it is 'pyarrow', 'numpy' or 'pandas'")
+        needs_pyarrow("functions of batches")
         self.function = function
         self.batch_format = batch_format
         self.columns = columns
@@ -108,6 +110,12 @@ class Batches:
         return made
 
 
+def needs_pyarrow(who: str) -> None:
+    """Says so where it is not there."""
+    if find_spec("pyarrow") is None:
+        raise UsageError(f"{who} need pyarrow: pip install 'sortmill[arrow]', or in a checkout pip install '.[arrow]'")
+
+
 def _is_frame(made: Any) -> bool:
     """Whether it is one of pandas, which need not be there."""
     return hasattr(made, "to_feather") and hasattr(made, "columns")
@@ -117,6 +125,7 @@ def without_index(source: Any) -> Any:
     """A frame of pandas as a table without an index that has no name; what is no frame as it is."""
     if not _is_frame(source):
         return source
+    needs_pyarrow("frames of pandas")
     import pyarrow as pa
 
     table = pa.Table.from_pandas(source)

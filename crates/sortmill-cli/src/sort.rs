@@ -183,7 +183,7 @@ pub struct Sort {
     #[arg(long, overrides_with = "as_of_start")]
     unchanging: bool,
 
-    /// Leave out up to N bad records (cut off, or longer than half the memory) and count them
+    /// Leave out up to N bad records (cut off, or longer than is allowed) and count them
     #[arg(long, value_name = "N", default_value = "0")]
     skip_bad: u64,
 

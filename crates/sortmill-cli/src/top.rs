@@ -30,8 +30,8 @@ const ABOUT: &str = "Write the first N records in order";
 
 const LONG_ABOUT: &str = "Write the first N records in order
 
-The same as `sort ... | head -n N`, with the options of sort. Where N records fit into an eighth of the memory, the data are \
-read once, however large they are, and nothing goes to disk. Where they do not, what may still be among the first is sorted, \
+The same as `sort ... | head -n N`, with the options of sort. Where N records fit four times into each thread's share of an \
+eighth of the memory, the data are read once, however large they are, and nothing goes to disk. Where they do not, what may still be among the first is sorted, \
 and what is not among them is neither read back nor written.";
 
 impl Args for Top {

@@ -240,6 +240,8 @@ pub struct Records {
     is_held: bool,
     pause: Pause,
     is_sample: bool,
+    /// Of the records that the function was called with last it has said that it is done with so many bytes.
+    passed_bytes: usize,
 }
 
 /// A bad record: what a map function could not read, and that is left out if it may be.
@@ -290,6 +292,7 @@ impl Records {
             is_held: false,
             pause: Pause::End,
             is_sample: false,
+            passed_bytes: 0,
         }
     }
 
@@ -488,11 +491,18 @@ impl Records {
         self.bytes.len() >= self.bytes_full || are_many || has_bad
     }
 
-    /// The function is done with `record`, and the next one lies behind it.
-    pub fn passed(&mut self, record: &[u8]) {
+    /// The function is done with `records`, and the next one lies behind them. One that takes several may say so of some, in their
+    /// order; if it says nothing, it is done with all.
+    pub fn passed(&mut self, records: &[u8]) {
+        self.passed_bytes += records.len();
         if self.origin.line > 0 {
-            self.origin.line += newlines(record);
+            self.origin.line += newlines(records);
         }
+    }
+
+    /// Of how many bytes the function has said that it is done with them, since it was asked last.
+    pub fn take_passed(&mut self) -> usize {
+        std::mem::take(&mut self.passed_bytes)
     }
 
     /// Forgets all records.

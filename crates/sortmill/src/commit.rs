@@ -68,7 +68,9 @@ impl Target {
                 }
             },
         };
-        let path = os.resolve(path).map_err(failed)?;
+        let path = os
+            .resolve(path)
+            .map_err(|error| no_folder(os, path).unwrap_or_else(|| failed(error)))?;
         let target = Self { path, kept };
         target.may_be_replaced(os)?;
         Ok(Some(target))
@@ -95,6 +97,16 @@ impl Target {
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("/"))
     }
+}
+
+/// That the folder of `path` is missing, if it is.
+fn no_folder(os: &dyn Os, path: &Path) -> Option<Error> {
+    let folder = path.parent()?;
+    let found = os.meta_at(folder).err()?;
+    (found.kind() == io::ErrorKind::NotFound).then(|| {
+        let cause = format!("there is no folder {}", folder.display());
+        Error::new(ErrorKind::Usage, "finding the output", cause).at(path)
+    })
 }
 
 /// Fails if the file system of `path` has less than `bytes_needed` left.

@@ -284,7 +284,8 @@ pub struct Job {
     /// while they are read, each file's in their order, however many threads map them.
     pub map_knows_lines: bool,
     /// It takes several records at once, back to back as they lie, and tells which one is wrong by where it begins
-    /// ([`Records::refuse_at`]): of short ones, a call for each takes longer than what is done with it.
+    /// ([`Records::refuse_at`]): of short ones, a call for each takes longer than what is done with it. One that stops before the
+    /// last of them says how far it came ([`Records::passed`]), and gets the others again.
     pub map_takes_several: bool,
     /// It gathers records, of one chunk at a time, and holds at most about so many bytes of them and of what it makes of
     /// them: after the last record of a chunk it is called without one ([`crate::batch::Pause::Chunk`]). 0 for one that

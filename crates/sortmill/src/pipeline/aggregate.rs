@@ -3,8 +3,8 @@
 //! Values that are missing take no part, as in SQL, but in the number of records and in what is first; of none at all there is
 //! no sum, nor anything else but a count.
 //!
-//! A state takes records, is written, and takes what others wrote, in any order with the same result; only what is first
-//! follows the input. Sums are exact: of integers in 128 bits, of floats as [`ExactSum`].
+//! A state takes records, is written, and takes what others wrote, in any order with the same result; what is first is told by
+//! where its record came from, and where nobody knows that, by which comes first. Sums are exact: of integers in 128 bits, of floats as [`ExactSum`].
 
 use std::cmp::Ordering;
 

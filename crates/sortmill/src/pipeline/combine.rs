@@ -27,6 +27,8 @@ pub const ASIDE: u64 = 16;
 const KEY: usize = 0;
 const SHORT: std::ops::Range<usize> = 1..3;
 const STATES: usize = 3;
+/// What keys and texts have taken of the memory is given back when the table is emptied, but for this part of it: others may need it next.
+const KEPT_SHARE: usize = 8;
 /// Places of an empty table, a power of two.
 const PLACES_MIN: usize = 16;
 
@@ -43,8 +45,8 @@ pub struct Table {
     beside: Beside,
     /// The states of a group alone, of a record that passes by.
     single: (Vec<u64>, Beside),
-    /// Columns whose text is held beside.
-    texts: Vec<usize>,
+    /// Whether text is held beside.
+    holds_text: bool,
     spot: Spot,
     /// Of one group's states, beside words and keys.
     beside_bytes: usize,
@@ -88,7 +90,7 @@ impl Table {
             keys: Vec::new(),
             beside: Beside::default(),
             single: (vec![0; words], Beside::default()),
-            texts: aggregates.iter().filter_map(Computed::text_held).collect(),
+            holds_text: aggregates.iter().any(|one| one.text_held().is_some()),
             spot: Spot::default(),
             beside_bytes: aggregates.iter().map(Computed::beside_bytes).sum(),
             bytes_max: usize::try_from(bytes_max)
@@ -127,7 +129,7 @@ impl Table {
         if self.rows[from + KEY] == 0 {
             return self.begin(key, short, from, record);
         }
-        if !self.texts.is_empty() && !self.has_room(self.rows.len(), 0, self.text_bytes(record)) {
+        if self.holds_text && !self.has_room(self.rows.len(), 0, self.text_needed(from, record)) {
             return false;
         }
         let mut words = &mut self.rows[from + STATES..from + self.stride];
@@ -159,8 +161,10 @@ impl Table {
     fn clear(&mut self) {
         self.rows.fill(0);
         self.group_count = 0;
+        let kept = self.bytes_max / KEPT_SHARE;
         self.keys.clear();
-        self.beside.clear();
+        self.keys.shrink_to(kept);
+        self.beside.clear(kept);
         self.records = 0;
     }
 
@@ -257,7 +261,15 @@ impl Table {
         let long: &[u8] = if key.len() > SHORT_BYTES { key } else { &[] };
         let is_full = 8 * (self.group_count + 1) > 5 * self.places;
         let row_words = self.rows.len() * if is_full { 3 } else { 1 };
-        if !self.has_room(row_words, 1, long.len() + self.text_bytes(record)) {
+        let texts = match self.holds_text {
+            true => self
+                .aggregates
+                .iter()
+                .map(|one| one.text_begun(record))
+                .sum(),
+            false => 0,
+        };
+        if !self.has_room(row_words, 1, long.len() + texts) {
             return false;
         }
         let from = match is_full {
@@ -281,11 +293,17 @@ impl Table {
         true
     }
 
-    /// Bytes of a record's text that may have to be held.
-    #[inline]
-    fn text_bytes(&self, record: &[Value<'_>]) -> usize {
-        let bytes = |&at: &usize| record[at].bytes().len();
-        self.texts.iter().map(bytes).sum()
+    /// How many bytes of text more are held when the group whose row begins at `from` takes a record.
+    fn text_needed(&self, from: usize, record: &[Value<'_>]) -> usize {
+        let mut words = &self.rows[from + STATES..from + self.stride];
+        let (mut bytes, mut is_earlier) = (0, false);
+        for aggregate in &self.aggregates {
+            let (state, rest) = words.split_at(aggregate.word_count());
+            let (beside, spot) = (&self.beside, &self.spot);
+            bytes += aggregate.text_needed(state, beside, record, spot, &mut is_earlier);
+            words = rest;
+        }
+        bytes
     }
 
     /// Whether there is room for so many words of rows, so many groups more, and so many bytes more beside them: what lies there
@@ -312,13 +330,12 @@ impl Table {
     /// Hands on a record as a group of its own.
     fn pass(&mut self, key: &[u8], record: &[Value<'_>], pairs: PairSink<'_>) {
         let (words, beside) = &mut self.single;
-        beside.clear();
+        beside.clear(0);
         self.value.clear();
         let mut words = &mut words[..];
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at_mut(aggregate.word_count());
-            aggregate.begin_words(state, beside, record, &self.spot);
-            aggregate.write_words(state, beside, &mut self.value);
+            aggregate.write_one((state, &mut *beside), record, &self.spot, &mut self.value);
             words = rest;
         }
         hashed(group_hash(key), key, &mut self.key);

@@ -18,7 +18,7 @@ use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, core_count};
 
 use super::column::{Value, corrupt};
-use super::draw::Draw;
+use super::draw::{Draw, Place};
 use super::fused::Fused;
 use super::fused_lists::FusedLists;
 use super::gather::HELD_BYTES;
@@ -29,6 +29,7 @@ use super::observe::Observed;
 use super::read::{Bound, Inputs, Reader};
 use super::rows::halves;
 use super::shuffle::{Drain, Feed, Shuffle};
+use super::sieve::Sieve;
 use super::to::Writes;
 use super::verbs::{Going, Step, Steps};
 use super::write::write_plain;
@@ -374,7 +375,8 @@ impl Pipeline {
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.table.inputs.bind(&mut job)?);
-        job.map_takes_several = OfLines::new(phase, &bound).is_some();
+        let is_sieved = Sieve::of(&phase.before, &bound).is_some();
+        job.map_takes_several = is_sieved || OfLines::new(phase, &bound).is_some();
         job.map = Some(mapper(phase, &bound, self));
         Ok((job, sources))
     }
@@ -435,9 +437,13 @@ impl OfLines {
 /// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on. Where lines
 /// are all there is ([`OfLines`]), several come at once.
 fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
-    match OfLines::new(phase, bound).is_some() {
-        true => line_mapper(phase, bound),
-        false => record_mapper(phase, bound, of),
+    if OfLines::new(phase, bound).is_some() {
+        return line_mapper(phase, bound);
+    }
+    let mapper = record_mapper(phase, bound, of);
+    match Sieve::of(&phase.before, bound) {
+        Some(sieve) => sieve.before(mapper),
+        None => mapper,
     }
 }
 
@@ -469,6 +475,9 @@ fn line_mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
     })
 }
 
+/// A place behind every record's.
+const BEHIND_ALL: Place = (u64::MAX, 0);
+
 fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
     let writes = phase.passes_on.then(|| of.to.writes(&of.table.columns));
@@ -484,11 +493,14 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
         let (mut lists, before) = FusedLists::of(before, &shuffle);
         let mut steps = Steps::new(before);
         let (writes, mut text) = (writes.clone(), Vec::new());
+        let mut has_ended = false;
         Box::new(move |record, made| {
             is_full.store(false, Ordering::Relaxed);
             let at = made.at();
             let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
-            let (input, offset) = made.place;
+            has_ended |= record.is_none() && made.pause() == Pause::End;
+            // What functions make at their end is made of no record, and comes behind all of them.
+            let (input, offset) = if has_ended { BEHIND_ALL } else { made.place };
             let going = Going {
                 slab: (input, offset.wrapping_sub(at as u64)),
                 place: at as u32,

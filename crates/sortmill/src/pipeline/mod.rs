@@ -61,6 +61,7 @@ mod rows;
 mod runner;
 mod several;
 mod shuffle;
+mod sieve;
 mod sketch;
 mod steps;
 mod tallies;

@@ -163,7 +163,7 @@ impl Step {
 impl Table {
     /// The same records; what `aggregates` make of all of them stands in the report when the pipeline has run
     /// ([`super::PipelineReport::observed`]). They are those that need no order: counts, sums, means, least and greatest
-    /// values, and what is approximate. A sum that its type does not hold is told as a float.
+    /// numbers, and what is approximate. A sum that its type does not hold is told as a float.
     ///
     /// # Errors
     /// [`crate::error::ErrorKind::Usage`] for a column that is not there, no number where one is needed, another aggregate, and
@@ -184,7 +184,8 @@ impl Table {
             }
             names.push(name);
             let (one, _) = aggregate.find(&self.columns)?;
-            if one.follows_input() || one.ordered_by().is_some() {
+            let is_text = one.text_held().is_some();
+            if is_text || one.follows_input() || one.ordered_by().is_some() {
                 let cause = format!("{name} needs records in order, and they are observed in any");
                 return Err(wrong(cause));
             }

@@ -3,7 +3,10 @@
 //! Expressions are those of the crate `regex`, which takes time in proportion to the text whatever the expression, over bytes:
 //! text need not be UTF-8. Each worker has a copy of its own, because copies share no scratch space.
 
+use std::ops::Range;
+
 use regex::bytes::{CaptureLocations, Regex};
+use regex_syntax::ParserBuilder;
 
 use super::column::{Column, Value};
 use super::verbs::Sink;
@@ -38,6 +41,21 @@ impl Pattern {
     /// Whether it is found in `text`.
     pub fn is_in(&self, text: &[u8]) -> bool {
         self.0.is_match(text)
+    }
+
+    /// Whether it is found wherever its text stands, whatever stands around it.
+    pub fn looks_at_match_alone(&self) -> bool {
+        let mut parser = ParserBuilder::new().utf8(false).build();
+        let read = parser.parse(self.0.as_str());
+        read.is_ok_and(|read| read.properties().look_set().is_empty())
+    }
+
+    /// Where the first of the lines from `from` on lies, its end included, in which a match begins.
+    pub fn line_with(&self, lines: &[u8], from: usize) -> Option<Range<usize>> {
+        let start = from + self.0.find(&lines[from..])?.start();
+        let begin = memchr::memrchr(b'\n', &lines[from..start]).map_or(from, |end| from + end + 1);
+        let end = memchr::memchr(b'\n', &lines[start..]);
+        Some(begin..end.map_or(lines.len(), |end| start + end + 1))
     }
 
     /// Hands one record to `next` of the parts in parentheses where it is first found in `text`, each read as what its column

@@ -271,7 +271,8 @@ impl Table {
         }
         if !inputs.columns.iter().any(|column| column.nullable) {
             let cause = "no column may lack values, so no text can say that there is none";
-            return Err(wrong(cause.to_owned()));
+            let hint = "Say of which it may: types={'km': int | None}.";
+            return Err(wrong(cause.to_owned()).hint(hint));
         }
         inputs.nulls = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
         Ok(inputs.table())
@@ -561,7 +562,7 @@ impl Inputs {
 fn drained(path: &Path) -> Error {
     let cause = "what comes through a pipe can be read once, and it has been";
     let error = Error::new(ErrorKind::Usage, "opening the input", cause).at(path);
-    error.hint("Write it to a file first (write_rows), and read that.")
+    error.hint("Write it to a file first (write_text, write_csv, write_jsonl), and read that.")
 }
 
 /// How the records of a job become values.
@@ -596,6 +597,11 @@ impl Reader {
     pub fn reads_lines(&self) -> bool {
         let Bound { shape, files, .. } = &*self.bound;
         matches!(shape, Shape::Line) && files.is_none() && !self.bound.has_line_number
+    }
+
+    /// Whether a record begins with a line as it is.
+    pub fn begins_with_line(&self) -> bool {
+        matches!(self.bound.shape, Shape::Line)
     }
 
     /// Hands the values of `record`, which lies at `origin`, to `sink`; a line that holds none it passes over.

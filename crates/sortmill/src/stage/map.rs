@@ -55,9 +55,16 @@ pub fn map<'a>(
                 false => next + 1,
             };
             let records = &batch.bytes[at..batch.offsets.range(until - 1).end];
+            made.take_passed();
             mapper(Some(records), made);
-            made.passed(records);
-            next = until;
+            next = match made.take_passed() {
+                0 => {
+                    made.passed(records);
+                    until
+                }
+                all if all == records.len() => until,
+                bytes => batch.until(next, bytes),
+            };
         }
     };
     match around {

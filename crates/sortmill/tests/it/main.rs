@@ -18,6 +18,7 @@ mod joined;
 mod pipeline;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_batches;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_combined;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_express;

@@ -9,6 +9,9 @@
 //! | first | of those that lead 3: where the record came from; then as min | text |
 //! | approximate ones | 1: its number | a sketch, or steps |
 //! | different values, counted in order | none | |
+//!
+//! A text lies in a slot of a power of two of bytes, and stays there as long as it fits: what texts of a group have taken in all
+//! is at most twice the last slot.
 
 use super::{Computed, Kind, Spot, Type, Value, bits, compare, count_bytes, put_held, put_spot};
 use crate::pipeline::count_bytes::COUNT_BYTES_MAX;
@@ -24,7 +27,7 @@ pub(in crate::pipeline) struct Beside {
     floats: Vec<ExactSum>,
     sketches: Vec<Sketch>,
     steps: Vec<Steps>,
-    /// What is held, and what has been since it was cleared: a longer one in place of another lies behind all.
+    /// Slots of the texts that are held, and of shorter ones that were held before them.
     texts: Vec<u8>,
     /// Whether the record that is being added came before those of its group that are there, once the aggregate that leads has
     /// told.
@@ -32,12 +35,13 @@ pub(in crate::pipeline) struct Beside {
 }
 
 impl Beside {
-    /// Forgets all of it.
-    pub fn clear(&mut self) {
+    /// Forgets all of it, and keeps memory for about so many bytes of text.
+    pub fn clear(&mut self, text_bytes: usize) {
         self.floats.clear();
         self.sketches.clear();
         self.steps.clear();
         self.texts.clear();
+        self.texts.shrink_to(text_bytes);
     }
 
     /// Bytes of texts.
@@ -45,24 +49,49 @@ impl Beside {
         self.texts.len()
     }
 
-    /// The text that lies where `word` says: where it begins in the upper half, its length in the lower.
+    /// The text that lies where `word` says.
     fn text(&self, word: u64) -> &[u8] {
-        let from = (word >> 32) as usize;
-        &self.texts[from..from + word as u32 as usize]
+        let (from, length) = (slot_begin(word), word as u32 as usize);
+        &self.texts[from..from + length]
     }
 
     /// Keeps a text in place of the one that `word` tells of, and tells where it lies.
     fn keep_text(&mut self, word: u64, text: &[u8]) -> u64 {
-        let from = match text.len() <= word as u32 as usize {
-            true => (word >> 32) as usize,
-            false => {
-                self.texts.resize(self.texts.len() + text.len(), 0);
-                self.texts.len() - text.len()
+        let (from, class) = match new_slot(word, text.len()) {
+            None => (slot_begin(word), slot_class(word)),
+            Some(bytes) => {
+                let from = self.texts.len();
+                self.texts.resize(from + bytes, 0);
+                (from, bytes.trailing_zeros() - SLOT_BITS + 1)
             }
         };
         self.texts[from..from + text.len()].copy_from_slice(text);
-        (from as u64) << 32 | text.len() as u64
+        (from as u64 >> SLOT_BITS) << 37 | u64::from(class) << 32 | text.len() as u64
     }
+}
+
+// A word that tells of a text: in the lower half its length; of its slot in five bits how long that is, 0 where there is none and each
+// one more for twice the bytes, and in the others where it begins.
+
+/// Slots begin at multiples of eight bytes, and have as many at least.
+const SLOT_BITS: u32 = 3;
+
+fn slot_begin(word: u64) -> usize {
+    ((word >> 37) as usize) << SLOT_BITS
+}
+
+fn slot_class(word: u64) -> u32 {
+    (word >> 32) as u32 & 31
+}
+
+/// Bytes of the slot that a text of `length` bytes needs in place of the one that `word` tells of, if it does not fit there.
+fn new_slot(word: u64, length: usize) -> Option<usize> {
+    let bytes = match slot_class(word) {
+        0 => 0,
+        class => 1 << (class - 1 + SLOT_BITS),
+    };
+    let needed = length.next_power_of_two().max(1 << SLOT_BITS);
+    (needed > bytes).then_some(needed)
 }
 
 impl Computed {
@@ -184,15 +213,78 @@ impl Computed {
                 }
             }
             _ => {
-                let held = self.held(words, beside);
-                let is_better = held.is_null()
-                    || match self.kind {
-                        Kind::Min => compare(value, &held).is_lt(),
-                        _ => compare(value, &held).is_gt(),
-                    };
-                if is_better {
+                if self.is_better(value, &self.held(words, beside)) {
                     self.hold_words(words, beside, value);
                 }
+            }
+        }
+    }
+
+    /// Whether a value is to take the place of the least or greatest one so far.
+    fn is_better(&self, value: &Value<'_>, held: &Value<'_>) -> bool {
+        held.is_null()
+            || match self.kind {
+                Kind::Min => compare(value, held).is_lt(),
+                _ => compare(value, held).is_gt(),
+            }
+    }
+
+    /// How many bytes more the texts beside take when [`Computed::add_words`] takes a record. Whether it comes before those of its group
+    /// is in `is_earlier`, once the one that leads has been asked.
+    pub fn text_needed(
+        &self,
+        words: &[u64],
+        beside: &Beside,
+        record: &[Value<'_>],
+        spot: &Spot,
+        is_earlier: &mut bool,
+    ) -> usize {
+        let (from, held) = match self.kind {
+            Kind::First => words.split_at(self.spot_words()),
+            _ => (&[][..], words),
+        };
+        if self.kind == Kind::First && self.leads {
+            *is_earlier = spot[..] < *from;
+        }
+        let Some(at) = self.text_held() else { return 0 };
+        let is_held = match self.kind {
+            Kind::First => *is_earlier,
+            _ => !self.passes_by(record) && self.is_better(&record[at], &self.held(held, beside)),
+        };
+        match (is_held, record[at]) {
+            (true, Value::Bytes(text)) => new_slot(held[0], text.len()).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// How many bytes the texts beside take when [`Computed::begin_words`] takes a record.
+    pub fn text_begun(&self, record: &[Value<'_>]) -> usize {
+        match self.text_held().map(|at| record[at]) {
+            Some(Value::Bytes(text)) => new_slot(0, text.len()).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Appends what [`Computed::merge`] reads of one record, which came from `spot`, with nothing kept of its text. `scratch` has as many
+    /// words as a state.
+    pub fn write_one(
+        &self,
+        (words, beside): (&mut [u64], &mut Beside),
+        record: &[Value<'_>],
+        spot: &Spot,
+        to: &mut Vec<u8>,
+    ) {
+        match self.kind {
+            Kind::Min | Kind::Max => put_held(self.nullable, &record[self.at], to),
+            Kind::First => {
+                if self.leads {
+                    put_spot(spot, to);
+                }
+                put_held(self.nullable, &record[self.at], to);
+            }
+            _ => {
+                self.begin_words(words, beside, record, spot);
+                self.write_words(words, beside, to);
             }
         }
     }
