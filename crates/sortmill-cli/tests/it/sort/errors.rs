@@ -72,7 +72,7 @@ fn outputs_and_folders_that_cannot_be_written() {
     std::fs::create_dir(scratch.path("folder")).unwrap();
     for (line, wanted) in [
         ("-o {}folder {}in", "folder"),
-        ("-o {}missing/out {}in", "No such file"),
+        ("-o {}missing/out {}in", "there is no folder"),
         ("-o {}in/out {}in", "Not a directory"),
         ("-o /dev/full {}in", "No space left"),
         ("-o /proc/nothing {}in", "/proc"),
