@@ -388,8 +388,8 @@ fn what_cannot_be_done_is_refused() {
     check(job(u64::MAX, file()), ErrorKind::Usage, "at most");
     check(
         job(5, Out::File(scratch.path("none/out"))),
-        ErrorKind::Io,
-        "No such file",
+        ErrorKind::Usage,
+        "there is no folder",
     );
     // More than any disk holds: 7.8 EiB.
     check(
