@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,6 @@ def test_sort_into_parts(tmp_path: Path) -> None:
 
 def test_what_needs_pyarrow_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The function itself was blamed, as if it had raised a ModuleNotFoundError."""
-    monkeypatch.setattr("sortmill._functions.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(sm.UsageError, match=r"functions of batches need pyarrow: pip install 'sortmill\[arrow\]'"):
         table().map_batches(same)

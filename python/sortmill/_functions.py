@@ -8,7 +8,7 @@ import json
 import operator
 import threading
 from collections.abc import Callable
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any
 
 from ._errors import UsageError
@@ -112,8 +112,10 @@ class Batches:
 
 def needs_pyarrow(who: str) -> None:
     """Says so where it is not there."""
-    if find_spec("pyarrow") is None:
-        raise UsageError(f"{who} need pyarrow: pip install 'sortmill[arrow]', or in a checkout pip install '.[arrow]'")
+    try:
+        import_module("pyarrow")
+    except ImportError as missing:
+        raise UsageError(f"{who} need pyarrow: pip install 'sortmill[arrow]', or in a checkout pip install '.[arrow]'") from missing
 
 
 def _is_frame(made: Any) -> bool:

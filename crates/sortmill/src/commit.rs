@@ -102,6 +102,11 @@ impl Target {
 /// That the folder of `path` is missing, if it is.
 fn no_folder(os: &dyn Os, path: &Path) -> Option<Error> {
     let folder = path.parent()?;
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
     let found = os.meta_at(folder).err()?;
     (found.kind() == io::ErrorKind::NotFound).then(|| {
         let cause = format!("there is no folder {}", folder.display());

@@ -18,7 +18,7 @@ use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sortmill_io::sync::{Arc, core_count};
 
 use super::column::{Value, corrupt};
-use super::draw::{Draw, Place};
+use super::draw::Draw;
 use super::fused::Fused;
 use super::fused_lists::FusedLists;
 use super::gather::HELD_BYTES;
@@ -475,8 +475,8 @@ fn line_mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
     })
 }
 
-/// A place behind every record's.
-const BEHIND_ALL: Place = (u64::MAX, 0);
+/// What makes of the number of an input one that is behind all of them; several workers end at several places.
+const BEHIND_ALL: u64 = 1 << 63;
 
 fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
@@ -500,7 +500,10 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
             let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
             has_ended |= record.is_none() && made.pause() == Pause::End;
             // What functions make at their end is made of no record, and comes behind all of them.
-            let (input, offset) = if has_ended { BEHIND_ALL } else { made.place };
+            let (input, offset) = match has_ended {
+                true => (made.place.0 | BEHIND_ALL, made.place.1),
+                false => made.place,
+            };
             let going = Going {
                 slab: (input, offset.wrapping_sub(at as u64)),
                 place: at as u32,

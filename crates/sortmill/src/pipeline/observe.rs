@@ -184,8 +184,13 @@ impl Table {
             }
             names.push(name);
             let (one, _) = aggregate.find(&self.columns)?;
-            let is_text = one.text_held().is_some();
-            if is_text || one.follows_input() || one.ordered_by().is_some() {
+            if one.text_held().is_some() && !one.follows_input() {
+                let cause = format!(
+                    "{name} is text, and of least and greatest values only numbers, truths and times are observed"
+                );
+                return Err(wrong(cause));
+            }
+            if one.follows_input() || one.ordered_by().is_some() {
                 let cause = format!("{name} needs records in order, and they are observed in any");
                 return Err(wrong(cause));
             }

@@ -7,6 +7,9 @@ use std::ops::Range;
 
 use regex::bytes::{CaptureLocations, Regex};
 use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{
+    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Repetition,
+};
 
 use super::column::{Column, Value};
 use super::verbs::Sink;
@@ -43,19 +46,23 @@ impl Pattern {
         self.0.is_match(text)
     }
 
-    /// Whether it is found wherever its text stands, whatever stands around it.
-    pub fn looks_at_match_alone(&self) -> bool {
+    /// The same for many lines at once, if it is found wherever its text stands, whatever stands around it: what it finds takes in no
+    /// end of a line.
+    pub fn of_many_lines(&self) -> Option<Self> {
         let mut parser = ParserBuilder::new().utf8(false).build();
-        let read = parser.parse(self.0.as_str());
-        read.is_ok_and(|read| read.properties().look_set().is_empty())
+        let read = parser.parse(self.0.as_str()).ok()?;
+        if !read.properties().look_set().is_empty() {
+            return None;
+        }
+        let read = Regex::new(&within_a_line(&read).to_string());
+        read.ok().map(Self)
     }
 
     /// Where the first of the lines from `from` on lies, its end included, in which a match begins.
     pub fn line_with(&self, lines: &[u8], from: usize) -> Option<Range<usize>> {
         let start = from + self.0.find(&lines[from..])?.start();
         let begin = memchr::memrchr(b'\n', &lines[from..start]).map_or(from, |end| from + end + 1);
-        let end = memchr::memchr(b'\n', &lines[start..]);
-        Some(begin..end.map_or(lines.len(), |end| start + end + 1))
+        Some(begin..line_end(lines, start))
     }
 
     /// Hands one record to `next` of the parts in parentheses where it is first found in `text`, each read as what its column
@@ -79,6 +86,39 @@ impl Pattern {
             }
         };
         super::column::row(made.len(), part, next)
+    }
+}
+
+/// Where the line ends, its end included, that `from` lies in.
+pub(super) fn line_end(lines: &[u8], from: usize) -> usize {
+    let end = memchr::memchr(b'\n', &lines[from..]);
+    end.map_or(lines.len(), |end| from + end + 1)
+}
+
+/// The same expression that matches no newline.
+fn within_a_line(of: &Hir) -> Hir {
+    let all = |parts: &[Hir]| parts.iter().map(within_a_line).collect();
+    match of.kind() {
+        HirKind::Empty | HirKind::Look(_) => of.clone(),
+        HirKind::Literal(text) if text.0.contains(&b'\n') => Hir::fail(),
+        HirKind::Literal(_) => of.clone(),
+        HirKind::Class(Class::Unicode(class)) => {
+            let mut class = class.clone();
+            class.difference(&ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')]));
+            Hir::class(Class::Unicode(class))
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            let mut class = class.clone();
+            class.difference(&ClassBytes::new([ClassBytesRange::new(b'\n', b'\n')]));
+            Hir::class(Class::Bytes(class))
+        }
+        HirKind::Repetition(repeated) => Hir::repetition(Repetition {
+            sub: Box::new(within_a_line(&repeated.sub)),
+            ..repeated.clone()
+        }),
+        HirKind::Capture(group) => within_a_line(&group.sub),
+        HirKind::Concat(parts) => Hir::concat(all(parts)),
+        HirKind::Alternation(parts) => Hir::alternation(all(parts)),
     }
 }
 

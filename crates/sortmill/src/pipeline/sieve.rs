@@ -6,15 +6,18 @@
 //!                             ^------------ behind that line <--------------------/
 //! ```
 //!
-//! A part of a line is a part of all lines, so what is found in a line is found there; a match that takes in the end of one lets a
-//! line through that the mapper looks at again. That is not so of expressions that look at what stands around a match (`^`, `$`,
-//! `\b`): the ends of lines are no ends there.
+//! A part of a line is a part of all lines, so what is found in a line is found there, by an expression that matches no end of a line.
+//! That is not so of expressions that look at what stands around a match (`^`, `$`,
+//! `\b`): the ends of lines are no ends there. Where most lines match, nothing is won: then some go to the mapper one by one.
 
-use super::patterns::Pattern;
+use super::patterns::{Pattern, line_end};
 use super::read::{Bound, Reader};
 use super::verbs::Step;
 use crate::job::{MapFn, Mapper};
 use sortmill_io::sync::Arc;
+
+/// Where most lines match, so many stretches of them go by unseen.
+const ASIDE: u32 = 32;
 
 /// Lets lines through that may match.
 #[derive(Clone)]
@@ -28,9 +31,7 @@ impl Sieve {
                 at: 0,
                 pattern,
                 is_inverted: false,
-            } if Reader::new(bound).begins_with_line() && pattern.looks_at_match_alone() => {
-                Some(Self(pattern.clone()))
-            }
+            } if Reader::new(bound).begins_with_line() => pattern.of_many_lines().map(Self),
             _ => None,
         }
     }
@@ -41,15 +42,23 @@ impl Sieve {
     }
 
     fn before_one(self, mut mapper: Mapper) -> Mapper {
+        let mut aside = 0;
         Box::new(move |lines, made| {
             let Some(lines) = lines else {
                 return mapper(None, made);
             };
             let ((input, offset), at) = (made.place, made.at());
-            let mut from = 0;
+            let (mut from, mut found_bytes) = (0, 0);
+            let is_aside = aside > 0;
+            aside -= u32::from(is_aside);
+            let next = |from: usize| match is_aside {
+                true => Some(from..line_end(lines, from)),
+                false => self.0.line_with(lines, from),
+            };
             while from < lines.len()
-                && let Some(line) = self.0.line_with(lines, from)
+                && let Some(line) = next(from)
             {
+                found_bytes += line.len();
                 made.passed(&lines[from..line.start]);
                 let begin = line.start;
                 made.give((input, offset.wrapping_add(begin as u64)), at + begin);
@@ -61,6 +70,9 @@ impl Sieve {
                 }
             }
             made.passed(&lines[from..]);
+            if !is_aside && 2 * found_bytes > lines.len() {
+                aside = ASIDE;
+            }
         })
     }
 }
@@ -72,7 +84,7 @@ mod tests {
     #[test]
     fn lines_that_may_match_are_found() {
         let found = |pattern: &str, lines: &[u8]| -> Vec<Vec<u8>> {
-            let pattern = Pattern::new(pattern).unwrap();
+            let pattern = Pattern::new(pattern).unwrap().of_many_lines().unwrap();
             let (mut from, mut found) = (0, Vec::new());
             while from < lines.len()
                 && let Some(line) = pattern.line_with(lines, from)
@@ -89,9 +101,17 @@ mod tests {
         );
         assert_eq!(found("", lines).len(), 5);
         assert_eq!(found("c", lines), [] as [&[u8]; 0]);
-        // Over the end of a line: that one, and then those that have a match of their own.
-        assert_eq!(found(r"1\nb|b", lines), [&b"a1\n"[..], b"b\n"]);
-        assert_eq!(found(r"\n", b"x\ny"), [b"x\n"]);
+        // Nothing is found over the end of a line.
+        assert_eq!(found(r"1\nb|b", lines), [b"b\n"]);
+        assert_eq!(found(r"\n", b"x\ny"), [] as [&[u8]; 0]);
+        assert_eq!(
+            found(r"x[^z]*y|(?s)z.(?-u:.)+", b"x\ny\nxay\nz\nz..\nza\n"),
+            [&b"xay\n"[..], b"z..\n"]
+        );
+        assert_eq!(
+            found(r"(?-u)[^a]\W{2}", b"a\n\n\n\xff\xff\xff\n"),
+            [b"\xff\xff\xff\n"]
+        );
         assert_eq!(found("x", b""), [] as [&[u8]; 0]);
     }
 
@@ -110,7 +130,7 @@ mod tests {
             (r"\Ba", false),
         ] {
             let read = Pattern::new(pattern).unwrap();
-            assert_eq!(read.looks_at_match_alone(), alone, "{pattern}");
+            assert_eq!(read.of_many_lines().is_some(), alone, "{pattern}");
         }
     }
 }

@@ -265,8 +265,8 @@ impl Computed {
         }
     }
 
-    /// Appends what [`Computed::merge`] reads of one record, which came from `spot`, with nothing kept of its text. `scratch` has as many
-    /// words as a state.
+    /// Appends what [`Computed::merge`] reads of one record, which came from `spot`, with nothing kept of its text. What it needs of words, as many as a
+    /// state has, and beside them is scratch space.
     pub fn write_one(
         &self,
         (words, beside): (&mut [u64], &mut Beside),
