@@ -251,10 +251,10 @@ def test_what_is_made_at_the_end_comes_behind_all_records(processes: int) -> Non
     """It had the place of the last batch's first record, so it came first in groups that begin later."""
 
     class Last:
-        def __call__(self, record: Record) -> Record:
+        def __call__(self, record: Any) -> Any:
             return record
 
-        def finish(self) -> list[Record]:
+        def finish(self) -> list[Any]:
             return [{"k": k, "v": "made at the end"} for k in "xyz"]
 
     columns = {"k": str, "v": str}
