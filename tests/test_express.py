@@ -169,6 +169,8 @@ def test_what_is_no_expression(tmp_path: Path) -> None:
         table.filter(sm.col("i") + 1)
     with pytest.raises(sm.UsageError, match="needs records in order"):
         table.observe(x=sm.first("i"))
+    with pytest.raises(sm.UsageError, match="x is text, and of least and greatest values only numbers"):
+        table.observe(x=sm.max("s"))
     job = sm.Pipeline()
     one, other = (job.from_iter([number], {"n": int}).observe(n=sm.sum("n")) for number in (1, 2))
     one.write_csv("one")

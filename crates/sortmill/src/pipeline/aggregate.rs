@@ -4,7 +4,8 @@
 //! no sum, nor anything else but a count.
 //!
 //! A state takes records, is written, and takes what others wrote, in any order with the same result; what is first is told by
-//! where its record came from, and where nobody knows that, by which comes first. Sums are exact: of integers in 128 bits, of floats as [`ExactSum`].
+//! where its record came from, and where nobody knows that, by which comes first. Sums are exact: of integers in 128 bits, of
+//! floats as [`ExactSum`].
 
 use std::cmp::Ordering;
 
@@ -325,16 +326,19 @@ impl Computed {
     }
 
     fn hold(&self, held: &mut Option<Owned>, value: Value<'_>) {
-        let is_better = match held {
-            None => true,
-            Some(held) => match self.kind {
-                Kind::Min => compare(&held.value(), &value).is_gt(),
-                _ => compare(&held.value(), &value).is_lt(),
-            },
-        };
-        if is_better {
+        let before = held.as_ref().map_or(Value::Null, Owned::value);
+        if self.is_better(&value, &before) {
             *held = Some(Owned::new(value));
         }
+    }
+
+    /// Whether a value is to take the place of the least or greatest one so far, if there is one.
+    fn is_better(&self, value: &Value<'_>, held: &Value<'_>) -> bool {
+        held.is_null()
+            || match self.kind {
+                Kind::Min => compare(value, held).is_lt(),
+                _ => compare(value, held).is_gt(),
+            }
     }
 
     /// Appends what [`Computed::merge`] reads.
@@ -355,16 +359,7 @@ impl Computed {
                 let held = held.as_ref().map_or(Value::Null, Owned::value);
                 put_held(self.nullable, &held, to);
             }
-            State::First(held) => {
-                let (spot, value) = match held {
-                    Some((spot, value)) => (*spot, value.value()),
-                    None => (Spot::default(), Value::Null),
-                };
-                if self.leads {
-                    put_spot(&spot, to);
-                }
-                put_held(self.nullable, &value, to);
-            }
+            State::First(_) => unreachable!("it is written from a row of a table alone"),
             State::Distinct(_) => {}
             State::Sketch(sketch) => sketch.write(to),
             State::Quantile(quantile) => to.extend(quantile.seen().to_le_bytes()),

@@ -383,8 +383,8 @@ mod tests {
 
     use super::*;
     use crate::pipeline::column::{Column, Type};
-    use crate::pipeline::count;
     use crate::pipeline::count_bytes::take_count;
+    use crate::pipeline::{Aggregate, count, first, max};
 
     /// Puts keys into a table of `bytes_max` bytes. What comes out must count them all; answers how many pairs that are.
     fn check(keys: impl Iterator<Item = u64>, bytes_max: u64) -> usize {
@@ -424,6 +424,47 @@ mod tests {
         // Some do not: those that come often are still combined.
         let uneven = (0..200_000).map(|number| if number % 4 == 0 { number } else { number % 19 });
         assert!(check(uneven, 16 << 10) < 100_000);
+    }
+
+    /// Longer texts in place of shorter ones used to fill the table, and so did one that would not have been held at all.
+    #[test]
+    fn texts_take_each_others_places() {
+        let columns = [Column::new("text", Type::String)];
+        let of = |one: Aggregate| one.find(&columns).unwrap().0;
+        let mut aggregates = [of(max("text")), of(first("text"))];
+        Computed::lead(&mut aggregates);
+        let mut table = Table::new(&aggregates, 64 << 10, true);
+        let (mut pairs, mut found) = (0, Vec::new());
+        for number in 0..20_000_u64 {
+            let group = [b'a' + (number % 16) as u8];
+            // Each greater than the one before, of lengths that go up and down; from time to time one that is long, and less.
+            let text = match number % 1000 {
+                999 => "0".repeat(40_000),
+                _ => format!("1{number:05}{}", "x".repeat(number as usize * 7 % 90)),
+            };
+            table.comes_from([0, number, 0]);
+            table.add(&group, &[Value::Bytes(text.as_bytes())], &mut |_, _| {
+                pairs += 1
+            });
+        }
+        table.end(&mut |key, value| found.push((key[HASH_BYTES..].to_vec(), value.to_vec())));
+        assert_eq!((pairs, found.len()), (0, 16));
+        for (key, value) in found {
+            let (mut from, mut is_earlier) = (&value[..], false);
+            let told = aggregates.iter().map(|one| {
+                let mut state = one.begin();
+                one.merge(&mut state, &mut from, &mut is_earlier).unwrap();
+                one.value(&state).unwrap().bytes().to_vec()
+            });
+            let told: Vec<Vec<u8>> = told.collect();
+            let group = u64::from(key[0] - b'a');
+            let last = (0..20_000)
+                .rev()
+                .find(|number| number % 16 == group && number % 1000 != 999);
+            assert!(told[0].starts_with(format!("1{:05}", last.unwrap()).as_bytes()));
+            assert!(told[1].starts_with(format!("1{group:05}").as_bytes()));
+            assert!(from.is_empty());
+        }
     }
 
     /// Keys that differ in one byte, or in the last digits of a number, as minutes and numbers of users do, used to begin at one place.

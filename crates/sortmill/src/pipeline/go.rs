@@ -375,9 +375,9 @@ impl Pipeline {
         let found = run::look_up_columns(&job, &mut sources, os, stop)?;
         let mut job = found.unwrap_or(job);
         let bound = Arc::new(self.table.inputs.bind(&mut job)?);
-        let is_sieved = Sieve::of(&phase.before, &bound).is_some();
-        job.map_takes_several = is_sieved || OfLines::new(phase, &bound).is_some();
-        job.map = Some(mapper(phase, &bound, self));
+        let (map, takes_several) = mapper(phase, &bound, self);
+        job.map_takes_several = takes_several;
+        job.map = Some(map);
         Ok((job, sources))
     }
 }
@@ -435,15 +435,15 @@ impl OfLines {
 }
 
 /// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on. Where lines
-/// are all there is ([`OfLines`]), several come at once.
-fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
+/// are all there is ([`OfLines`]), or an expression is looked for in them ([`Sieve`]), several come at once: whether they do.
+fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> (MapFn, bool) {
     if OfLines::new(phase, bound).is_some() {
-        return line_mapper(phase, bound);
+        return (line_mapper(phase, bound), true);
     }
     let mapper = record_mapper(phase, bound, of);
     match Sieve::of(&phase.before, bound) {
-        Some(sieve) => sieve.before(mapper),
-        None => mapper,
+        Some(sieve) => (sieve.before(mapper), true),
+        None => (mapper, false),
     }
 }
 

@@ -6,17 +6,18 @@
 //!                             ^------------ behind that line <--------------------/
 //! ```
 //!
-//! A part of a line is a part of all lines, so what is found in a line is found there, by an expression that matches no end of a line.
-//! That is not so of expressions that look at what stands around a match (`^`, `$`,
-//! `\b`): the ends of lines are no ends there. Where most lines match, nothing is won: then some go to the mapper one by one.
+//! A part of a line is a part of all lines, so what is found in a line is found there, by an expression that matches no end of a
+//! line. That is not so of expressions that look at what stands around a match (`^`, `$`, `\b`): the ends of lines are no ends
+//! there. Where most lines match, nothing is won, and for a while they go to the mapper without being looked at first.
+
+use sortmill_io::sync::Arc;
 
 use super::patterns::{Pattern, line_end};
 use super::read::{Bound, Reader};
 use super::verbs::Step;
 use crate::job::{MapFn, Mapper};
-use sortmill_io::sync::Arc;
 
-/// Where most lines match, so many stretches of them go by unseen.
+/// Where most lines match, so many stretches of them are not looked at.
 const ASIDE: u32 = 32;
 
 /// Lets lines through that may match.

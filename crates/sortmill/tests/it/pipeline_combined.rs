@@ -9,7 +9,7 @@ use sortmill::pipeline::{
 };
 
 use crate::pipeline::{run, small};
-use crate::pipeline_groups::Clicks;
+use crate::pipeline_groups::{Clicks, sorted};
 
 const BARE: Form = Form::csv(false);
 
@@ -45,12 +45,6 @@ fn model<'c>(clicks: impl Iterator<Item = &'c (String, i64, String)>) -> Vec<Str
         format!("{user},{},{least},{page},{most},{when}", clicks.len())
     };
     groups.into_iter().map(line).collect()
-}
-
-fn sorted(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines
 }
 
 /// Text, and what comes first, used to send each record on, however few groups there were.

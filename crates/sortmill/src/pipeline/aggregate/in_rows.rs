@@ -13,7 +13,7 @@
 //! A text lies in a slot of a power of two of bytes, and stays there as long as it fits: what texts of a group have taken in all
 //! is at most twice the last slot.
 
-use super::{Computed, Kind, Spot, Type, Value, bits, compare, count_bytes, put_held, put_spot};
+use super::{Computed, Kind, Spot, Type, Value, bits, count_bytes, put_held, put_spot};
 use crate::pipeline::count_bytes::COUNT_BYTES_MAX;
 use crate::pipeline::exact::ExactSum;
 use crate::pipeline::sketch::Sketch;
@@ -220,15 +220,6 @@ impl Computed {
         }
     }
 
-    /// Whether a value is to take the place of the least or greatest one so far.
-    fn is_better(&self, value: &Value<'_>, held: &Value<'_>) -> bool {
-        held.is_null()
-            || match self.kind {
-                Kind::Min => compare(value, held).is_lt(),
-                _ => compare(value, held).is_gt(),
-            }
-    }
-
     /// How many bytes more the texts beside take when [`Computed::add_words`] takes a record. Whether it comes before those of its group
     /// is in `is_earlier`, once the one that leads has been asked.
     pub fn text_needed(
@@ -277,9 +268,7 @@ impl Computed {
         match self.kind {
             Kind::Min | Kind::Max => put_held(self.nullable, &record[self.at], to),
             Kind::First => {
-                if self.leads {
-                    put_spot(spot, to);
-                }
+                put_spot(&spot[..self.spot_words()], to);
                 put_held(self.nullable, &record[self.at], to);
             }
             _ => {
