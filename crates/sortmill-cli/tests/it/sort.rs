@@ -152,6 +152,15 @@ pub fn was_stopped_by(output: &Output, name: &str) {
     assert!(said.contains("told to stop"), "{name}: {said}");
 }
 
+/// What a signal came upon was done, its output in its place: it told its report, and ended well, or, where the signal came
+/// before its end, by that signal, so that a shell's loop hears of it too.
+pub fn was_done_before(output: &Output, name: &str) {
+    let said = stderr(output);
+    let by_it = output.status.signal() == Some(signal_number(name));
+    assert!(output.status.success() || by_it, "{said}");
+    assert!(said.contains("\nproven: "), "{said}");
+}
+
 /// The number of a signal (signal(7)).
 pub fn signal_number(name: &str) -> i32 {
     let numbers = [
