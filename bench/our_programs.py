@@ -44,6 +44,11 @@ def distinct(lines):
     return keys(lines).distinct()
 
 
+def csv_groups(job, path):
+    table = job.read_csv(path, types={"count": int, "price": float})
+    return table.group_by("count").agg(n=sm.count(), most=sm.max("price"))
+
+
 def grep(lines):
     return lines.filter(sm.matches("line", GREP)).select("line_number", "line")
 
@@ -55,13 +60,14 @@ def inverted_index(lines):
     return index(lines)
 
 
-PROGRAMS = {"grep": grep, "inverted-index": inverted_index, "word-count": word_count, "5-grams": five_grams, "sessions": sessions, "shuffle": shuffle,
-            "group-counts": group_counts, "distinct": distinct}
+LINES = {"grep": grep, "inverted-index": inverted_index, "word-count": word_count, "5-grams": five_grams, "sessions": sessions, "shuffle": shuffle,
+         "group-counts": group_counts, "distinct": distinct}
+RECORDS = {"csv-groups": csv_groups}
 
 
 def main():
     flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument("program", choices=PROGRAMS)
+    flags.add_argument("program", choices=LINES | RECORDS)
     flags.add_argument("--memory", type=int, required=True)
     flags.add_argument("--threads", type=int, required=True)
     flags.add_argument("--temp", required=True)
@@ -70,7 +76,10 @@ def main():
     asked = flags.parse_args()
     job = sm.Pipeline()
     numbered = {"line_number": "line_number"} if asked.program == "grep" else {}
-    table = PROGRAMS[asked.program](job.read_text(asked.input, **numbered))
+    if asked.program in RECORDS:
+        table = RECORDS[asked.program](job, asked.input)
+    else:
+        table = LINES[asked.program](job.read_text(asked.input, **numbered))
     table.write_text(asked.output) if asked.program == "shuffle" else table.write_csv(asked.output)
     report = job.run(memory=asked.memory, temp=asked.temp, threads=asked.threads)
     Path(asked.output + ".report").write_text(json.dumps(report.phases))

@@ -45,6 +45,7 @@ DATA = {
     "text": GEN + " text --bytes {bytes} '{path}'",
     # Lines are documents, each with its name.
     "documents": GEN + " text --bytes {bytes} - | LC_ALL=C awk -v OFS='\\t' '{{ print \"d\" NR, $0 }}' > '{path}'",
+    "csv": GEN + " csv --bytes {bytes} '{path}'",
     "clicks": GEN + " clicks --bytes {bytes} '{path}'",
     "records": GEN + " records --ascii {records} '{path}'",
     "edges": GEN + " graph --bytes {bytes} '{path}'",
@@ -76,6 +77,7 @@ CASES = [
     Case("shuffle", "records", "shuffle", 10**10, 2 * GIB, ("duckdb",)),
     Case("distinct", "edges", "distinct", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
     Case("group counts", "edges", "group-counts", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
+    Case("groups of CSV", "csv", "csv-groups", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),
     Case("pagerank", "graph of degree 12", "pagerank", 20_000_000 * pagerank.VERTEX_BYTES, GIB // 2, (pagerank.IN_PYTHON,),
          is_ordered=True, record_bytes=pagerank.VERTEX_BYTES),
     Case("group counts, 30 % hot", "hot edges", "group-counts", 2 * 10**9, 2 * GIB, ("duckdb", "polars")),

@@ -102,6 +102,8 @@ done <<-'PROGRAMS'
 	group-counts 50000000 edges
 	distinct 50000000 edges
 	shuffle 60000000 ascii
+	csv-groups 500000000 rows.csv
+	csv-groups 50000000 rows.csv
 PROGRAMS
 echo "train: functions" >&2
 PYTHONPATH=$counting/python "$OLDPWD/.venv/bin/python" "$OLDPWD/bench/train_functions.py" text rows.csv out

@@ -1,4 +1,4 @@
-"""Counts the words of lines, or what stands in their last field, finds lines, and lists the documents of words, with DuckDB.
+"""Counts the words of lines, or what stands in their last field, finds lines, lists the documents of words and groups CSV, with DuckDB.
 
     .venv/bin/python bench/peers/duckdb_programs.py --setting word-count --memory BYTES --threads N --temp DIR -o OUT IN
 
@@ -19,13 +19,16 @@ WORDS = f"(SELECT unnest(string_split(lower(line), ' ')) AS word FROM {LINES})"
 # Names of documents stand in front of a tab.
 POSTINGS = (f"(SELECT split_part(line, chr(9), 1) AS document, unnest(string_split(lower(split_part(line, chr(9), 2)), ' ')) AS word "
             f"FROM {LINES})")
+EDGES = ("read_csv('{input}', columns = {{'source': 'VARCHAR', 'key': 'VARCHAR'}}, header = false, auto_detect = false, delim = chr(9), "
+         "quote = '', escape = '')")
 SETTINGS = {
     "word-count": f"SELECT word, count(*) AS n FROM {WORDS} WHERE word <> '' GROUP BY word ORDER BY n DESC, word LIMIT 1000",
     "grep": f"SELECT * FROM (SELECT row_number() OVER () AS line_number, line FROM {LINES}) WHERE regexp_matches(line, '{GREP}')",
     "inverted-index": "SELECT word, string_agg(document, ' ' ORDER BY document) AS documents "
                       f"FROM (SELECT DISTINCT word, document FROM {POSTINGS}) WHERE word <> '' GROUP BY word ORDER BY word",
-    "group-counts": f"SELECT split_part(line, chr(9), 2) AS key, count(*) AS n FROM {LINES} GROUP BY key",
-    "distinct": f"SELECT DISTINCT split_part(line, chr(9), 2) AS key FROM {LINES}",
+    "group-counts": f"SELECT key, count(*) AS n FROM {EDGES} GROUP BY key",
+    "distinct": f"SELECT DISTINCT key FROM {EDGES}",
+    "csv-groups": "SELECT count, count(*) AS n, max(price) AS most FROM read_csv('{input}') GROUP BY count",
 }
 
 

@@ -1,4 +1,4 @@
-"""Counts the words of lines, or what stands in their last field, and finds lines, with the streaming engine of Polars.
+"""Counts the words of lines, or what stands in their last field, finds lines and groups CSV, with the streaming engine of Polars.
 
     .venv/bin/python bench/peers/polars_programs.py --setting word-count --memory BYTES --threads N --temp DIR -o OUT IN
 
@@ -9,7 +9,7 @@ import os
 
 from asked import GREP, parse_flags
 
-SETTINGS = {"word-count": None, "grep": None, "group-counts": None, "distinct": None}
+SETTINGS = {"word-count": None, "grep": None, "group-counts": None, "distinct": None, "csv-groups": None}
 
 
 def main():
@@ -24,7 +24,8 @@ def main():
 
     lines = polars.scan_csv(asked.input, has_header=False, schema={"line": polars.String}, separator="\x01",
                             quote_char=None)
-    key = polars.col("line").str.split("\t").list.get(1).alias("key")
+    edges = polars.scan_csv(asked.input, has_header=False, schema={"source": polars.String, "key": polars.String}, separator="\t",
+                            quote_char=None)
     if asked.setting == "word-count":
         words = lines.select(word=polars.col("line").str.to_lowercase().str.split(" ")).explode("word")
         counts = words.filter(polars.col("word") != "").group_by("word").len("n")
@@ -33,9 +34,11 @@ def main():
         numbered = lines.with_row_index("line_number", offset=1)
         made = numbered.filter(polars.col("line").str.contains(GREP))
     elif asked.setting == "group-counts":
-        made = lines.select(key).group_by("key").len("n")
+        made = edges.group_by("key").len("n")
+    elif asked.setting == "csv-groups":
+        made = polars.scan_csv(asked.input).group_by("count").agg(n=polars.len(), most=polars.col("price").max())
     else:
-        made = lines.select(key).unique()
+        made = edges.select("key").unique()
     made.sink_csv(asked.output, engine="streaming")
 
 

@@ -23,6 +23,7 @@ mod near;
 mod number;
 #[cfg(feature = "tamper")]
 mod planted;
+pub(crate) mod quoted;
 mod random;
 mod separated;
 mod text;
@@ -355,6 +356,15 @@ impl Order {
     #[must_use]
     pub fn has_columns(&self) -> bool {
         matches!(self.shape, Shape::Columns(_))
+    }
+
+    /// Whether records, whole and back to back, surely pass [`Order::check`], told of many at once.
+    #[must_use]
+    pub fn are_good(&self, records: &[u8]) -> bool {
+        match &self.shape {
+            Shape::Columns(keys) => keys.are_good(records),
+            _ => true,
+        }
     }
 
     /// Looks whether a record is made of the columns that the order asks for. Others all are.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::encoded::Encoded;
 use super::exact::Exact;
 use super::json::{self, Step};
+use super::quoted;
 use super::separated::{Separated, without_return};
 use super::text::{self, Counting};
 use super::window::Window;
@@ -102,6 +103,25 @@ impl ColumnKeys {
         };
         let nulls = columns.nulls;
         Ok(Self { values, nulls })
+    }
+
+    /// Whether records, whole and back to back, surely pass [`ColumnKeys::check`], of which the separated ones can be looked at many
+    /// at once.
+    pub fn are_good(&self, records: &[u8]) -> bool {
+        match self.values {
+            Values::Separated {
+                delimiter,
+                quote,
+                count,
+                ref keys,
+            } => {
+                let may_be_nothing = keys.is_empty() && count != Some(1);
+                let separated = Separated { delimiter, quote };
+                keys.iter().all(|key| key.is_in(count))
+                    && quoted::are_good(separated, records, count, may_be_nothing)
+            }
+            Values::Json { .. } => false,
+        }
     }
 
     /// Looks whether a record, which may lack its end, is one whose key can be told. Where none is asked for, a line of
@@ -192,6 +212,12 @@ impl Encoded for ColumnKeys {
 }
 
 impl Key<usize> {
+    /// Whether each text of records of so many columns has one.
+    fn is_in(&self, count: Option<u64>) -> bool {
+        let has_it = count.is_some_and(|count| (self.place as u64) < count);
+        has_it && self.compare != Compare::Number
+    }
+
     fn check(&self, separated: Separated, record: &[u8]) -> std::result::Result<(), Wrong> {
         let Some(value) = separated.value(record, self.place) else {
             let have = columns_in_words(separated.values(record).count() as u64);

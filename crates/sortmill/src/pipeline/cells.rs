@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::column::{Column, Type, Value};
 use crate::columns::steps;
 use crate::error::{Error, ErrorKind, Result};
+use crate::order::quoted::Ends;
 use crate::order::{KV_HEADER_BYTES, Separated, json};
 
 const DOING: &str = "reading a record";
@@ -180,6 +181,61 @@ impl Cells {
                 Ok(())
             }
         }
+    }
+
+    /// Takes the values of `columns` from where `found` has them, of one of `records`, in which they lie then. Whether that is all that
+    /// there is to it: if not, or where something is wrong, [`Cells::find`] is to look at that record.
+    #[inline]
+    pub fn take_found(
+        &mut self,
+        shape: &Shape,
+        columns: &[Column],
+        records: &[u8],
+        found: &Ends<'_>,
+    ) -> bool {
+        let Shape::Separated {
+            separated,
+            wanted,
+            count,
+            nulls,
+            ..
+        } = shape
+        else {
+            return false;
+        };
+        let ends = found.values;
+        let is_nothing = ends.len() == 1 && ends[0] as usize == found.record.start;
+        if is_nothing || ends.len() < wanted.len() || count.is_some_and(|count| count != ends.len())
+        {
+            return false;
+        }
+        self.cells.resize(columns.len(), Cell::Missing);
+        let mut from = found.record.start;
+        for (&end, wanted) in ends.iter().zip(wanted) {
+            let to = end as usize;
+            if let Some(column) = *wanted {
+                let mut inner = from..to;
+                let mut is_quoted = false;
+                if found.has_quotes && records[from..to].first() == separated.quote.as_ref() {
+                    is_quoted = true;
+                    inner = from + 1..to - 1;
+                    let text = records.get(inner.clone());
+                    let has_more =
+                        |text: &[u8]| text.iter().any(|&byte| Some(byte) == separated.quote);
+                    if text.is_none_or(has_more) {
+                        return false;
+                    }
+                }
+                let value = &records[inner.clone()];
+                self.cells[column] = match is_missing(&columns[column], nulls, value, || is_quoted)
+                {
+                    true => Cell::Null,
+                    false => Cell::Record(inner.start, inner.end),
+                };
+            }
+            from = to + 1;
+        }
+        true
     }
 
     /// The value of column `number` of the record that was looked through last.

@@ -45,8 +45,8 @@ pub struct Table {
     beside: Beside,
     /// The states of a group alone, of a record that passes by.
     single: (Vec<u64>, Beside),
-    /// Whether text is held beside.
-    holds_text: bool,
+    /// Whether what states take beside their words may grow.
+    grows: bool,
     spot: Spot,
     /// Of one group's states, beside words and keys.
     beside_bytes: usize,
@@ -90,7 +90,7 @@ impl Table {
             keys: Vec::new(),
             beside: Beside::default(),
             single: (vec![0; words], Beside::default()),
-            holds_text: aggregates.iter().any(|one| one.text_held().is_some()),
+            grows: aggregates.iter().any(Computed::grows),
             spot: Spot::default(),
             beside_bytes: aggregates.iter().map(Computed::beside_bytes).sum(),
             bytes_max: usize::try_from(bytes_max)
@@ -129,7 +129,7 @@ impl Table {
         if self.rows[from + KEY] == 0 {
             return self.begin(key, short, from, record);
         }
-        if self.holds_text && !self.has_room(self.rows.len(), 0, self.text_needed(from, record)) {
+        if self.grows && !self.has_room(self.rows.len(), 0, self.needed(from, record)) {
             return false;
         }
         let mut words = &mut self.rows[from + STATES..from + self.stride];
@@ -261,7 +261,7 @@ impl Table {
         let long: &[u8] = if key.len() > SHORT_BYTES { key } else { &[] };
         let is_full = 8 * (self.group_count + 1) > 5 * self.places;
         let row_words = self.rows.len() * if is_full { 3 } else { 1 };
-        let texts = match self.holds_text {
+        let texts = match self.grows {
             true => self
                 .aggregates
                 .iter()
@@ -293,14 +293,14 @@ impl Table {
         true
     }
 
-    /// How many bytes of text more are held when the group whose row begins at `from` takes a record.
-    fn text_needed(&self, from: usize, record: &[Value<'_>]) -> usize {
+    /// How many bytes more are taken beside when the group whose row begins at `from` takes a record.
+    fn needed(&self, from: usize, record: &[Value<'_>]) -> usize {
         let mut words = &self.rows[from + STATES..from + self.stride];
         let (mut bytes, mut is_earlier) = (0, false);
         for aggregate in &self.aggregates {
             let (state, rest) = words.split_at(aggregate.word_count());
             let (beside, spot) = (&self.beside, &self.spot);
-            bytes += aggregate.text_needed(state, beside, record, spot, &mut is_earlier);
+            bytes += aggregate.needed(state, beside, record, spot, &mut is_earlier);
             words = rest;
         }
         bytes
@@ -310,7 +310,7 @@ impl Table {
     /// is doubled as it grows, and for a moment there twice.
     fn has_room(&self, row_words: usize, group_count: usize, bytes: usize) -> bool {
         let states = (self.group_count + group_count) * self.beside_bytes;
-        let beside = states + self.keys.len() + self.beside.text_bytes() + bytes;
+        let beside = states + self.keys.len() + self.beside.grown_bytes() + bytes;
         size_of::<u64>() * row_words + 3 * beside <= self.bytes_max
     }
 
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
     use crate::pipeline::column::{Column, Type};
     use crate::pipeline::count_bytes::take_count;
-    use crate::pipeline::{Aggregate, count, first, max};
+    use crate::pipeline::{Aggregate, ExactSum, count, first, max, sum};
 
     /// Puts keys into a table of `bytes_max` bytes. What comes out must count them all; answers how many pairs that are.
     fn check(keys: impl Iterator<Item = u64>, bytes_max: u64) -> usize {
@@ -464,6 +464,55 @@ mod tests {
             assert!(told[0].starts_with(format!("1{:05}", last.unwrap()).as_bytes()));
             assert!(told[1].starts_with(format!("1{group:05}").as_bytes()));
             assert!(from.is_empty());
+        }
+    }
+
+    /// Sums of numbers of very different sizes take more memory than others, and the table stays as small as it is to be.
+    #[test]
+    fn sums_that_grow_have_room() {
+        let columns = [Column::new("number", Type::F64)];
+        let aggregate = sum("number").find(&columns).unwrap().0;
+        for (groups, sizes, bytes_max, is_all_kept) in [
+            (16_u64, 1_u64, 64 << 10, true),
+            (16, 5, 64 << 10, true),
+            (100, 1, 64 << 10, true),
+            (100, 5, 64 << 10, false),
+        ] {
+            let mut table = Table::new(std::slice::from_ref(&aggregate), bytes_max, true);
+            let (mut found, mut most) = (Vec::new(), 0);
+            for number in 0..20_000_u64 {
+                let value = (10.0f64).powi((number / groups % sizes) as i32 * 60) + number as f64;
+                let key = (number % groups).to_be_bytes();
+                table.add(&key, &[Value::F64(value)], &mut |key, value| {
+                    found.push((key.to_vec(), value.to_vec()));
+                });
+                most = most.max(table.beside.grown_bytes());
+            }
+            assert_eq!(
+                found.is_empty(),
+                is_all_kept,
+                "{groups} groups, {sizes} sizes"
+            );
+            assert_eq!(most > 0, sizes > 1);
+            assert!(3 * most as u64 <= bytes_max, "{most}");
+            table.end(&mut |key, value| found.push((key.to_vec(), value.to_vec())));
+            let mut sums = vec![aggregate.begin(); groups as usize];
+            for (key, value) in &found {
+                let group = u64::from_be_bytes(key[HASH_BYTES..].try_into().unwrap());
+                let (state, mut from) = (&mut sums[group as usize], &value[..]);
+                aggregate.merge(state, &mut from, &mut false).unwrap();
+            }
+            for (group, state) in (0..groups).zip(&sums) {
+                let mut whole = ExactSum::default();
+                for number in (group..20_000).step_by(groups as usize) {
+                    let power = (number / groups % sizes) as i32 * 60;
+                    whole.add((10.0f64).powi(power) + number as f64);
+                }
+                let Value::F64(sum) = aggregate.value(state).unwrap() else {
+                    panic!("no float");
+                };
+                assert_eq!(sum.to_bits(), whole.value().to_bits());
+            }
         }
     }
 

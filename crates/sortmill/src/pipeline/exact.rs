@@ -3,9 +3,15 @@
 //! In come 64-bit floats, out goes the float nearest to their exact sum. The sum is kept as one long fixed-point number of
 //! 32-bit digits in 64-bit places, whose bit 0 is worth 2^-1074, the least that a float can be: adding touches three
 //! digits and leaves carries for later (R. M. Neal, Fast exact summation using small and large superaccumulators, 2015).
+//!
+//! Numbers of about one size touch few digits, and most sums are of such: only those in a window are kept until others come.
 
 /// Bits from 2^-1074 to 2^1023, 63 more for 2^63 summands, and a sign.
 const DIGIT_COUNT: usize = 70;
+/// Digits in a window: a number touches three, so there is room for some 2^64 times larger ones and 2^32 times smaller ones.
+const WINDOW: usize = 6;
+/// A window's carries go into so many digits above it.
+const CARRIED: usize = 2;
 /// So often a digit below 2^32 can be added to one before its place overflows.
 const ADDS_MAX: u32 = 1 << 30;
 const MASK: i64 = 0xffff_ffff;
@@ -16,25 +22,66 @@ const NEGATIVE_INFINITE: u8 = 4;
 const NEGATIVE: u8 = 8;
 
 /// An exact sum.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ExactSum {
-    digits: [i64; DIGIT_COUNT],
+    window: [i64; WINDOW],
+    /// All digits, where a window would be too small: that is of no use then.
+    wide: Option<Box<[i64; DIGIT_COUNT]>>,
+    /// How many summands that are not 0, since carries were made last; 0 where there was none.
     adds: u32,
+    /// Which digit the window begins with.
+    first: u8,
     /// Which values that are no numbers were among the summands.
     special: u8,
 }
 
-impl Default for ExactSum {
-    fn default() -> Self {
-        Self {
-            digits: [0; DIGIT_COUNT],
-            adds: 0,
-            special: 0,
+/// Where in a sum a float lies that is not 0: the first of three digits, and what they are together.
+fn parts(value: f64) -> (usize, u128) {
+    let bits = value.to_bits();
+    let exponent = (bits >> 52 & 0x7ff) as usize;
+    let fraction = bits & ((1 << 52) - 1);
+    let (whole, shift) = match exponent {
+        0 => (fraction, 0),
+        _ => (fraction | 1 << 52, exponent - 1),
+    };
+    (shift / 32, u128::from(whole) << (shift % 32))
+}
+
+/// Brings all digits but the highest, which has the sign, between 0 and 2^32.
+fn carry(digits: &mut [i64]) {
+    let mut carried = 0;
+    if let Some((last, others)) = digits.split_last_mut() {
+        for digit in others {
+            let sum = *digit + carried;
+            carried = sum >> 32;
+            *digit = sum & MASK;
         }
+        *last += carried;
     }
 }
 
+/// What a sum is without its sign: its digits from the first that is not 0 to the last, none of 0; which the first is; and whether
+/// the sum is negative.
+fn magnitude(digits: &mut [i64], first: usize) -> (&[i64], usize, bool) {
+    carry(digits);
+    let is_negative = digits.last().is_some_and(|&last| last < 0);
+    if is_negative {
+        digits.iter_mut().for_each(|digit| *digit = -*digit);
+        carry(digits);
+    }
+    let is_some = |digit: &i64| *digit != 0;
+    let from = digits.iter().position(is_some).unwrap_or(digits.len());
+    let end = digits
+        .iter()
+        .rposition(is_some)
+        .map_or(from, |last| last + 1);
+    (&digits[from..end], first + from, is_negative)
+}
+
 impl ExactSum {
+    /// Bytes that one takes besides itself when it [is wide](ExactSum::is_wide).
+    pub(super) const WIDE_BYTES: usize = size_of::<[i64; DIGIT_COUNT]>();
+
     /// Adds one float.
     pub fn add(&mut self, value: f64) {
         if !value.is_finite() {
@@ -45,16 +92,11 @@ impl ExactSum {
             };
             return;
         }
-        let bits = value.to_bits();
-        let exponent = (bits >> 52 & 0x7ff) as usize;
-        let fraction = bits & ((1 << 52) - 1);
-        let (whole, shift) = match exponent {
-            0 => (fraction, 0),
-            _ => (fraction | 1 << 52, exponent - 1),
-        };
-        let wide = u128::from(whole) << (shift % 32);
-        let digits = &mut self.digits[shift / 32..shift / 32 + 3];
-        for (place, digit) in digits.iter_mut().enumerate() {
+        if value == 0.0 {
+            return;
+        }
+        let (at, wide) = parts(value);
+        for (place, digit) in self.room(at, 3).iter_mut().enumerate() {
             let part = (wide >> (32 * place)) as i64 & MASK;
             *digit += if value.is_sign_negative() {
                 -part
@@ -65,36 +107,74 @@ impl ExactSum {
         self.added();
     }
 
+    /// Whether it is not wide, and is when `value` has been added.
+    #[inline]
+    pub(super) fn widens(&self, value: f64) -> bool {
+        self.wide.is_none()
+            && self.adds > 0
+            && value.is_finite()
+            && value != 0.0
+            && self.in_window(parts(value).0, 3).is_none()
+    }
+
+    /// Whether its window was too small.
+    pub(super) fn is_wide(&self) -> bool {
+        self.wide.is_some()
+    }
+
+    /// Where in the window `count` digits from `at` on lie.
+    fn in_window(&self, at: usize, count: usize) -> Option<usize> {
+        let from = at.checked_sub(usize::from(self.first))?;
+        (from + count <= WINDOW).then_some(from)
+    }
+
+    /// The digits from `at` on, `count` of them.
+    fn room(&mut self, at: usize, count: usize) -> &mut [i64] {
+        if self.wide.is_none() && self.adds == 0 {
+            let below = WINDOW.saturating_sub(count) / 3;
+            let first = at.saturating_sub(below);
+            self.first = first.min(DIGIT_COUNT - WINDOW - CARRIED) as u8;
+        }
+        let from = self.in_window(at, count);
+        match (&mut self.wide, from) {
+            (None, Some(from)) => &mut self.window[from..from + count],
+            (wide, _) => {
+                let (window, first) = (&self.window, usize::from(self.first));
+                let wide = wide.get_or_insert_with(|| {
+                    let mut wide = Box::new([0; DIGIT_COUNT]);
+                    wide[first..first + WINDOW].copy_from_slice(window);
+                    wide
+                });
+                &mut wide[at..at + count]
+            }
+        }
+    }
+
     /// Counts an addition, and carries before places can overflow.
     fn added(&mut self) {
         self.adds += 1;
         if self.adds == ADDS_MAX {
-            self.carry();
+            carry(self.room(0, DIGIT_COUNT));
+            self.adds = 1;
         }
     }
 
-    /// Brings all digits but the highest, which has the sign, between 0 and 2^32.
-    fn carry(&mut self) {
-        let mut carried = 0;
-        for digit in &mut self.digits[..DIGIT_COUNT - 1] {
-            let sum = *digit + carried;
-            carried = sum >> 32;
-            *digit = sum & MASK;
-        }
-        self.digits[DIGIT_COUNT - 1] += carried;
-        self.adds = 0;
-    }
-
-    /// The digits of what the sum is without its sign, and whether that is negative.
-    fn magnitude(&self) -> ([i64; DIGIT_COUNT], bool) {
-        let mut sum = self.clone();
-        sum.carry();
-        let is_negative = sum.digits[DIGIT_COUNT - 1] < 0;
-        if is_negative {
-            sum.digits.iter_mut().for_each(|digit| *digit = -*digit);
-            sum.carry();
-        }
-        (sum.digits, is_negative)
+    /// Answers what `see` makes of its [`magnitude`].
+    fn with_magnitude<T>(&self, see: impl FnOnce(&[i64], usize, bool) -> T) -> T {
+        let (mut few, mut all);
+        let (digits, first) = match &self.wide {
+            Some(wide) => {
+                all = **wide;
+                (&mut all[..], 0)
+            }
+            None => {
+                few = [0; WINDOW + CARRIED];
+                few[..WINDOW].copy_from_slice(&self.window);
+                (&mut few[..], usize::from(self.first))
+            }
+        };
+        let (digits, first, is_negative) = magnitude(digits, first);
+        see(digits, first, is_negative)
     }
 
     /// The float that is nearest to the sum, of two the even one. Infinities of both signs make a NaN. A sum of nothing
@@ -114,52 +194,69 @@ impl ExactSum {
             NEGATIVE_INFINITE => return f64::NEG_INFINITY,
             _ => return f64::NAN,
         }
-        let (digits, is_negative) = self.magnitude();
-        // One digit more, below the least that a float can be, and in it whether anything is left behind that.
-        let (mut quotient, mut left) = ([0u64; DIGIT_COUNT + 1], 0u128);
-        let count = u128::from(count);
-        for (digit, quotient) in digits.iter().zip(&mut quotient[1..]).rev() {
-            let whole = left << 32 | *digit as u128;
-            match whole {
-                0 => {}
-                _ if count == 1 => *quotient = whole as u64,
-                _ => (*quotient, left) = ((whole / count) as u64, whole % count),
+        self.with_magnitude(|digits, first, is_negative| {
+            if digits.is_empty() {
+                return 0.0;
             }
-        }
-        let behind = left << 32;
-        quotient[0] = (behind / count) as u64 | u64::from(!behind.is_multiple_of(count));
-        nearest(&quotient, 32, is_negative)
+            // Three digits of the quotient have more bits than a float. The last one that may be of use is one below the least
+            // that a float can be.
+            let (mut quotient, mut found, mut left) = (0u128, 0, 0u128);
+            let mut lowest = (first + digits.len()) as i32;
+            while found < 3 && lowest >= 0 {
+                lowest -= 1;
+                let at = usize::try_from(lowest - first as i32).ok();
+                let digit = at.map_or(0, |at| digits[at]);
+                let (more, rest) = divided(left << 32 | digit as u128, count);
+                (quotient, left) = (quotient << 32 | more, rest);
+                found += usize::from(quotient != 0);
+            }
+            let is_more = left != 0 || (first as i32) < lowest;
+            nearest((quotient, 32 * lowest, is_more), is_negative)
+        })
     }
 
     /// Appends what [`ExactSum::merge`] reads: what was no number and the sign (a byte), the first digit that is not 0 and
     /// how many there are (a byte each), the digits (4 bytes each, the lowest first).
     pub fn write(&self, to: &mut Vec<u8>) {
-        let (digits, is_negative) = self.magnitude();
-        let first = digits.iter().position(|&digit| digit != 0).unwrap_or(0);
-        let end = digits.iter().rposition(|&digit| digit != 0);
-        let used = &digits[first..end.map_or(first, |last| last + 1)];
-        let sign = if is_negative { NEGATIVE } else { 0 };
-        to.extend([self.special | sign, first as u8, used.len() as u8]);
-        for &digit in used {
-            to.extend((digit as u32).to_le_bytes());
-        }
+        self.with_magnitude(|digits, first, is_negative| {
+            let sign = if is_negative { NEGATIVE } else { 0 };
+            let first = if digits.is_empty() { 0 } else { first as u8 };
+            to.extend([self.special | sign, first, digits.len() as u8]);
+            for &digit in digits {
+                to.extend((digit as u32).to_le_bytes());
+            }
+        });
     }
 
     /// Adds a sum that [`ExactSum::write`] wrote, and moves `from` behind it. `None` if there is none.
     pub fn merge(&mut self, from: &mut &[u8]) -> Option<()> {
         let (head, rest) = from.split_at_checked(3)?;
         let [special, first, count] = head.try_into().expect("three bytes");
-        let (bytes, rest) = rest.split_at_checked(4 * usize::from(count))?;
-        let first = usize::from(first);
-        let digits = self.digits.get_mut(first..first + usize::from(count))?;
-        for (digit, bytes) in digits.iter_mut().zip(bytes.chunks_exact(4)) {
-            let part = i64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes")));
-            *digit += if special & NEGATIVE != 0 { -part } else { part };
+        let (first, count) = (usize::from(first), usize::from(count));
+        let (bytes, rest) = rest.split_at_checked(4 * count)?;
+        if first + count > DIGIT_COUNT {
+            return None;
+        }
+        if count > 0 {
+            let digits = self.room(first, count);
+            for (digit, bytes) in digits.iter_mut().zip(bytes.chunks_exact(4)) {
+                let part = i64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes")));
+                *digit += if special & NEGATIVE != 0 { -part } else { part };
+            }
+            self.added();
         }
         self.special |= special & !NEGATIVE;
-        self.added();
         *from = rest;
         Some(())
+    }
+}
+
+/// The quotient and what is left.
+#[inline]
+fn divided(whole: u128, count: u64) -> (u128, u128) {
+    match u64::try_from(whole) {
+        Ok(whole) => (u128::from(whole / count), u128::from(whole % count)),
+        Err(_) => (whole / u128::from(count), whole % u128::from(count)),
     }
 }
 
@@ -178,21 +275,21 @@ pub fn mean_of_whole(sum: i128, count: u64) -> f64 {
     if sum < 0 { -mean } else { mean }
 }
 
-/// The float nearest to a number of 32-bit digits, of which bit `least` is worth 2^-1074; of two the even one.
-fn nearest(digits: &[u64], least: usize, is_negative: bool) -> f64 {
-    let Some(top) = digits.iter().rposition(|&digit| digit != 0) else {
-        return 0.0;
+/// The float nearest to a number, of two the even one: that whose bit 0 is worth 2^(`base` - 1074), and more than it, if that `is_more`,
+/// by less than this bit. It has 65 bits or more, or bit 0 is below the least that a float can be.
+fn nearest((number, base, is_more): (u128, i32, bool), is_negative: bool) -> f64 {
+    let sign = u64::from(is_negative) << 63;
+    let Some(bits) = number.checked_ilog2() else {
+        return f64::from_bits(sign);
     };
-    let bit = |at: usize| digits[at / 32] >> (at % 32) & 1;
-    let highest = 32 * top + digits[top].ilog2() as usize;
-    let lowest = highest.saturating_sub(52).max(least);
-    let mut whole = (lowest..=highest)
-        .rev()
-        .fold(0, |sum, at| sum << 1 | bit(at));
-    let mut shift = lowest - least;
-    if lowest > 0 && bit(lowest - 1) == 1 {
-        let below = (0..lowest - 1).any(|at| bit(at) == 1);
-        if below || whole & 1 == 1 {
+    let lowest = (base + bits as i32 - 52).max(0);
+    // At least 12: more bits are there than a float has.
+    let below = (lowest - base) as u32;
+    let mut whole = number.checked_shr(below).unwrap_or(0) as u64;
+    let mut shift = lowest;
+    if number >> (below - 1) & 1 == 1 {
+        let is_more = is_more || number & ((1 << (below - 1)) - 1) != 0;
+        if is_more || whole & 1 == 1 {
             whole += 1;
         }
         if whole == 1 << 53 {
@@ -205,7 +302,7 @@ fn nearest(digits: &[u64], least: usize, is_negative: bool) -> f64 {
         _ if shift + 1 >= 0x7ff => f64::INFINITY.to_bits(),
         _ => (shift as u64 + 1) << 52 | whole & ((1 << 52) - 1),
     };
-    f64::from_bits(bits | u64::from(is_negative) << 63)
+    f64::from_bits(bits | sign)
 }
 
 #[cfg(test)]
@@ -305,6 +402,51 @@ mod tests {
                 >> 1;
             check(&values);
         }
+    }
+
+    /// Numbers of about one size need a window alone, wherever that lies, and then others come.
+    #[test]
+    fn sums_in_a_window_and_beyond() {
+        let mut state = 20_261_128u64;
+        let mut next = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        for round in 0..400 {
+            let size = next(2046);
+            let mut values: Vec<f64> = (0..1 + next(30))
+                .map(|_| {
+                    let exponent = (size + next(20)).min(2046) << 52;
+                    let fraction = next(1 << 31) << 21 | next(1 << 21);
+                    let sign = next(2) << 63;
+                    let is_zero = next(9) == 0;
+                    f64::from_bits(sign | if is_zero { 0 } else { exponent | fraction })
+                })
+                .collect();
+            // What comes and goes leaves nothing, or little.
+            let half: Vec<f64> = values.iter().map(|value| -value).collect();
+            values.extend(&half[..next(half.len() as u64 + 1) as usize]);
+            let mut sum = ExactSum::default();
+            for &value in &values {
+                assert!(!sum.widens(value), "{round}: {values:?}");
+                sum.add(value);
+            }
+            assert!(!sum.is_wide());
+            check(&values);
+            for far in [f64::MAX, 5e-324, -1e-300, 1e300] {
+                let expected = sum.widens(far);
+                let mut other = sum.clone();
+                other.add(far);
+                assert_eq!(other.is_wide(), expected);
+            }
+            values.extend([f64::MIN_POSITIVE, -1e300]);
+            check(&values);
+        }
+        let mut none = ExactSum::default();
+        none.add(-0.0);
+        assert_eq!(none.value().to_bits(), 0);
     }
 
     #[test]

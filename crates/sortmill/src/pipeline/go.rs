@@ -34,11 +34,12 @@ use super::to::Writes;
 use super::verbs::{Going, Step, Steps};
 use super::write::write_plain;
 use super::{Node, NodeKind, Pipeline, Settings};
-use crate::batch::{Pause, Unread};
+use crate::batch::{Pause, Records, Unread};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, MapFn, Output, ReduceFn};
 use crate::order::Format;
+use crate::order::quoted::{Ends, each_record};
 use crate::queue::Stop;
 use crate::report::Report;
 use crate::run;
@@ -443,7 +444,7 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> (MapFn, bool) {
     let mapper = record_mapper(phase, bound, of);
     match Sieve::of(&phase.before, bound) {
         Some(sieve) => (sieve.before(mapper), true),
-        None => (mapper, false),
+        None => (mapper, Reader::new(bound).separated().is_some()),
     }
 }
 
@@ -481,6 +482,7 @@ const BEHIND_ALL: u64 = 1 << 63;
 fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
     let writes = phase.passes_on.then(|| of.to.writes(&of.table.columns));
+    let separated = Reader::new(bound).separated();
     let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
@@ -494,7 +496,7 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
         let mut steps = Steps::new(before);
         let (writes, mut text) = (writes.clone(), Vec::new());
         let mut has_ended = false;
-        Box::new(move |record, made| {
+        let mut one = move |record: Option<Lies<'_>>, made: &mut Records| {
             is_full.store(false, Ordering::Relaxed);
             let at = made.at();
             let (sunk, blamed) = (Cell::new(at as u32), Cell::new(None));
@@ -550,9 +552,13 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 Ok(())
             };
             let done = match record {
-                Some(record) => reader.read(record, origin, &mut |record| {
-                    steps.go(going, record, &mut sink)
-                }),
+                Some(lies) => {
+                    let mut values = |record: &[Value<'_>]| steps.go(going, record, &mut sink);
+                    match lies.found {
+                        None => reader.read(lies.bytes, origin, &mut values),
+                        Some(found) => reader.read_found(lies.bytes, found, origin, &mut values),
+                    }
+                }
                 None if waits => left,
                 None => steps.pause(pause, going, &mut sink),
             };
@@ -565,14 +571,49 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 made.hold_back();
             }
             let Err(error) = done else { return };
-            let bad_count = record.and_then(|record| reader.bad_count(record, &error));
+            let bad_count = record.and_then(|lies| reader.bad_count(lies.record(), &error));
             match (bad_count, blamed.get()) {
                 (Some(count), _) => made.leave_out(Unread { count, error }),
                 (None, Some(place)) => made.refuse_at(error, place as usize),
                 (None, None) => made.refuse(error),
             }
+        };
+        let (separated, mut ends) = (separated, Vec::new());
+        Box::new(move |record, made| {
+            let (Some(separated), Some(records)) = (separated, record) else {
+                let lies = |bytes| Lies { bytes, found: None };
+                return one(record.map(lies), made);
+            };
+            let ((input, offset), at) = (made.place, made.at());
+            each_record(separated, records, &mut ends, |found| {
+                let begin = found.record.start;
+                made.give((input, offset.wrapping_add(begin as u64)), at + begin);
+                let lies = Lies {
+                    bytes: records,
+                    found: Some(&found),
+                };
+                one(Some(lies), made);
+                made.passed(&records[found.record]);
+                !(made.is_full() || made.is_held())
+            });
         })
     })
+}
+
+/// A record: alone, or one of several, with where its values lie.
+#[derive(Clone, Copy)]
+struct Lies<'r> {
+    bytes: &'r [u8],
+    found: Option<&'r Ends<'r>>,
+}
+
+impl<'r> Lies<'r> {
+    fn record(self) -> &'r [u8] {
+        match self.found {
+            None => self.bytes,
+            Some(found) => &self.bytes[found.record.clone()],
+        }
+    }
 }
 
 /// Bytes that the mapper has written, as the value of a pair, come out as they are.

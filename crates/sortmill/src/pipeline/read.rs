@@ -31,6 +31,7 @@ use crate::batch::Origin;
 use crate::columns::{Column as By, Columns, Compare, Form, Header, Name, Nulls};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Input, Job};
+use crate::order::quoted::Ends;
 use crate::order::{Format, KV_HEADER_BYTES, Order, Separated, Wrong};
 use crate::queue::Stop;
 use crate::run;
@@ -576,6 +577,25 @@ pub(super) struct Bound {
     checked_by: Option<Order>,
 }
 
+impl Bound {
+    /// How many columns there are: what is read, and the place.
+    fn count(&self) -> usize {
+        let places = usize::from(self.files.is_some()) + usize::from(self.has_line_number);
+        self.columns.len() + places
+    }
+}
+
+/// What stands at place `number` behind the columns of a record: the name of its file, if there are `files`, then the number of its line.
+fn beside(number: usize, files: Option<&[Vec<u8>]>, origin: Origin) -> Value<'_> {
+    match files {
+        Some(files) if number == 0 => {
+            let name = files.get(origin.input);
+            Value::Bytes(name.map_or(&[], |name| name))
+        }
+        _ => Value::U64(origin.line),
+    }
+}
+
 /// Makes values of records, with the scratch space of one worker.
 pub(super) struct Reader {
     bound: Arc<Bound>,
@@ -614,8 +634,8 @@ impl Reader {
             shape,
             columns,
             files,
-            has_line_number,
             checked_by,
+            ..
         } = &*self.bound;
         self.has_handed = self.reads_lines();
         if self.has_handed {
@@ -633,22 +653,59 @@ impl Reader {
             _ => self.cells.find(shape, columns, record)?,
         }
         let cells = &self.cells;
-        let count = columns.len() + usize::from(files.is_some()) + usize::from(*has_line_number);
-        let value = |number: usize| match (columns.get(number), files) {
-            (Some(column), _) if matches!(shape, Shape::Row) => {
+        let value = |number: usize| match columns.get(number) {
+            Some(column) if matches!(shape, Shape::Row) => {
                 column.take(&mut rest).ok_or_else(corrupt)
             }
-            (Some(column), _) => cells.value(record, number, column),
-            (None, Some(files)) if number == columns.len() => {
-                let name = files.get(origin.input);
-                Ok(Value::Bytes(name.map_or(&[], |name| name)))
-            }
-            (None, _) => Ok(Value::U64(origin.line)),
+            Some(column) => cells.value(record, number, column),
+            None => Ok(beside(number - columns.len(), files.as_deref(), origin)),
         };
-        row(count, value, |values| {
+        row(self.bound.count(), value, |values| {
             self.has_handed = true;
             sink(values)
         })
+    }
+
+    /// What tells values apart, where records may be taken several at once ([`Reader::read_found`]): of CSV in which the engine has
+    /// looked for bad ones.
+    pub fn separated(&self) -> Option<Separated> {
+        match &self.bound.shape {
+            Shape::Separated { separated, .. } if self.bound.checked_by.is_none() => {
+                Some(*separated)
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what [`Reader::read`] does with one of `records`, whose values lie as `found` says.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn read_found(
+        &mut self,
+        records: &[u8],
+        found: &Ends<'_>,
+        origin: Origin,
+        sink: Sink<'_>,
+    ) -> Result<()> {
+        self.has_handed = false;
+        let Bound { columns, files, .. } = &*self.bound;
+        let cells = &mut self.cells;
+        if cells.take_found(&self.bound.shape, columns, records, found) {
+            let value = |number: usize| match columns.get(number) {
+                Some(column) => cells.value(records, number, column),
+                None => Ok(beside(number - columns.len(), files.as_deref(), origin)),
+            };
+            let handed = row(self.bound.count(), value, |values| {
+                self.has_handed = true;
+                sink(values)
+            });
+            if handed.is_ok() || self.has_handed {
+                return handed;
+            }
+        }
+        // There is something about it that one at a time is told best.
+        self.read(&records[found.record.clone()], origin, sink)
     }
 
     /// As how many bad records `record` counts, the last one, if that is what was wrong, and not what its values were handed

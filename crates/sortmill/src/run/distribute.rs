@@ -613,9 +613,8 @@ impl<'a> Worker<'a> {
         let (shared, key) = (self.shared, self.shared.number);
         let plan = shared.plan;
         let begin = from;
-        let knows_lines = shared.counts_lines();
         if let (Some(_), Some((chunk, zero))) = (&self.mapper, chunk) {
-            let line = match knows_lines {
+            let line = match shared.job.map_knows_lines {
                 true => bad::line_at(chunk, bytes, (begin, zero), begin),
                 false => 0,
             };

@@ -5,7 +5,7 @@
 
 use crate::batch::{Batch, Offsets};
 use crate::fingerprint::Fingerprint;
-use crate::order::{Format, Order};
+use crate::order::{Format, Order, Separated, quoted};
 use crate::stage::kernel::{self, find_ends};
 
 /// Cuts the records at the start of `bytes[from..]` into a batch of at most `records_max`, summed up under `key`.
@@ -54,17 +54,12 @@ pub fn cut_out<'a>(
         }
         Format::Quoted(quote) => {
             offsets.push(from as u32);
-            let mut is_quoted = false;
-            for at in memchr::memchr2_iter(quote, order.delimiter(), &bytes[from..]) {
-                if bytes[from + at] == quote {
-                    is_quoted = !is_quoted;
-                } else if !is_quoted {
-                    offsets.push((from + at + 1) as u32);
-                    if offsets.len() > records_max {
-                        break;
-                    }
-                }
-            }
+            // What parts values ends no record.
+            let separated = Separated {
+                delimiter: order.delimiter(),
+                quote: Some(quote),
+            };
+            quoted::find_ends(separated, bytes, from, records_max, offsets);
             // The end of an input may stand within quotes: what is told of that record as a bad one.
             let ended = *offsets.last().expect("the first was pushed") as usize;
             if offsets.len() <= records_max && ended < bytes.len() {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | count, exact quantile | 1 | |
 //! | sum, mean of integers | 3: the sum twice as wide, how many | |
-//! | sum, mean of floats | 2: its number, how many | the exact sum |
+//! | sum, mean of floats | 2: its number, how many | the exact sum, more for one of numbers of very different sizes |
 //! | min, max | 1: the value, or where its text lies; 1 more that says whether it is there, if it may be missing | text |
 //! | first | of those that lead 3: where the record came from; then as min | text |
 //! | approximate ones | 1: its number | a sketch, or steps |
@@ -25,6 +25,8 @@ const SPOT_WORDS: usize = 3;
 #[derive(Default)]
 pub(in crate::pipeline) struct Beside {
     floats: Vec<ExactSum>,
+    /// Bytes that some of these take besides.
+    wide_bytes: usize,
     sketches: Vec<Sketch>,
     steps: Vec<Steps>,
     /// Slots of the texts that are held, and of shorter ones that were held before them.
@@ -38,15 +40,16 @@ impl Beside {
     /// Forgets all of it, and keeps memory for about so many bytes of text.
     pub fn clear(&mut self, text_bytes: usize) {
         self.floats.clear();
+        self.wide_bytes = 0;
         self.sketches.clear();
         self.steps.clear();
         self.texts.clear();
         self.texts.shrink_to(text_bytes);
     }
 
-    /// Bytes of texts.
-    pub fn text_bytes(&self) -> usize {
-        self.texts.len()
+    /// Bytes of texts, and of what else has grown.
+    pub fn grown_bytes(&self) -> usize {
+        self.texts.len() + self.wide_bytes
     }
 
     /// The text that lies where `word` says.
@@ -127,6 +130,12 @@ impl Computed {
         1 + usize::from(self.nullable)
     }
 
+    /// Whether what a state takes beside its words may grow.
+    pub fn grows(&self) -> bool {
+        let sums_floats = matches!(self.kind, Kind::Sum | Kind::Mean) && self.of == Type::F64;
+        sums_floats || self.text_held().is_some()
+    }
+
     /// The column whose text is held beside, if it is one of text.
     pub fn text_held(&self) -> Option<usize> {
         let holds = matches!(self.kind, Kind::Min | Kind::Max | Kind::First);
@@ -189,7 +198,12 @@ impl Computed {
             (Kind::ApproxCountDistinct, value) => beside.sketches[words[0] as usize].add(value),
             (Kind::ApproxQuantile(_), value) => beside.steps[words[0] as usize].add(value),
             (Kind::Sum | Kind::Mean, Value::F64(value)) => {
-                beside.floats[words[0] as usize].add(*value);
+                let sum = &mut beside.floats[words[0] as usize];
+                let was_wide = sum.is_wide();
+                sum.add(*value);
+                if sum.is_wide() && !was_wide {
+                    beside.wide_bytes += ExactSum::WIDE_BYTES;
+                }
                 words[1] += 1;
             }
             (Kind::Sum | Kind::Mean, _) => {
@@ -220,9 +234,9 @@ impl Computed {
         }
     }
 
-    /// How many bytes more the texts beside take when [`Computed::add_words`] takes a record. Whether it comes before those of its group
+    /// How many bytes more are taken beside when [`Computed::add_words`] takes a record. Whether it comes before those of its group
     /// is in `is_earlier`, once the one that leads has been asked.
-    pub fn text_needed(
+    pub fn needed(
         &self,
         words: &[u64],
         beside: &Beside,
@@ -237,6 +251,14 @@ impl Computed {
         if self.kind == Kind::First && self.leads {
             *is_earlier = spot[..] < *from;
         }
+        if let (Kind::Sum | Kind::Mean, Type::F64) = (self.kind, self.of) {
+            return match record[self.at] {
+                Value::F64(value) if beside.floats[words[0] as usize].widens(value) => {
+                    ExactSum::WIDE_BYTES
+                }
+                _ => 0,
+            };
+        }
         let Some(at) = self.text_held() else { return 0 };
         let is_held = match self.kind {
             Kind::First => *is_earlier,
@@ -248,7 +270,7 @@ impl Computed {
         }
     }
 
-    /// How many bytes the texts beside take when [`Computed::begin_words`] takes a record.
+    /// How many bytes of text are taken beside when [`Computed::begin_words`] takes a record.
     pub fn text_begun(&self, record: &[Value<'_>]) -> usize {
         match self.text_held().map(|at| record[at]) {
             Some(Value::Bytes(text)) => new_slot(0, text.len()).unwrap_or(0),
