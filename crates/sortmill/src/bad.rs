@@ -1,6 +1,6 @@
 //! Bad records, of those that are made of columns: where one stands, and which of several is told.
 //!
-//! Whoever cuts a chunk asks about each record. Chunks are cut side by side, and a quote out of place makes everything
+//! Whoever cuts a chunk asks about its records. Chunks are cut side by side, and a quote out of place makes everything
 //! behind it look wrong: so the first bad record of the input is the one to tell, whoever comes upon one first. A worker
 //! that has found one waits for nobody; it leaves it here, and whoever ends the last chunk before it ends the job.
 //!

@@ -210,7 +210,7 @@ impl<'a> Batch<'a> {
 pub struct Origin {
     /// Which of the job's inputs, from 0.
     pub input: usize,
-    /// The line at which it begins there, from 1; 0 where nobody counts them.
+    /// The line at which it begins there, from 1; 0 where the map function does not ask for it.
     pub line: u64,
 }
 

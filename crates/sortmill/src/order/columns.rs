@@ -11,8 +11,8 @@
 //! | separated, numbers | 00 00 or ff ff | as `exact.rs` has it |
 //! | JSON | 00 or ff | 10 false, 20 true, 30 and a number, 40 and a text |
 //!
-//! Whoever cuts records out of an input asks [`ColumnKeys::check`] about each before anything else does; so what is no
-//! number, say, has an encoding here only because a sample is drawn of records that nobody has checked.
+//! Whoever cuts records out of an input asks [`ColumnKeys::are_good`] about many, or [`ColumnKeys::check`] about each, before anything else
+//! does; so what is no number, say, has an encoding here only because a sample is drawn of records that nobody has checked.
 
 use serde::{Deserialize, Serialize};
 

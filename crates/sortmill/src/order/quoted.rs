@@ -164,22 +164,23 @@ pub fn find_ends(
     });
 }
 
-/// Where the values of one record end, behind one another, and whether any of it stands between quotes.
+/// Where the values of one record end, which lie behind one another.
 pub struct Ends<'e> {
     /// Where the record begins, and where it ends with its newline.
     pub record: std::ops::Range<usize>,
-    /// Of each value; of the last one in front of the end of the line.
+    /// Of each value, or as many as are asked for; of the last one in front of the end of the line.
     pub values: &'e [u32],
     /// Whether there is a quote in it.
     pub has_quotes: bool,
 }
 
 /// Hands over where the values of each of `records` end, which lie back to back, until `see` has seen enough. What lacks a newline
-/// at the end is a record, too. `values` is scratch space.
+/// at the end is a record, too. Only of the first `values_max` values it is told where they end; `values` is scratch space for them.
 #[inline(always)]
 pub fn each_record(
     separated: Separated,
     records: &[u8],
+    values_max: usize,
     values: &mut Vec<u32>,
     mut see: impl FnMut(Ends<'_>) -> bool,
 ) {
@@ -198,11 +199,16 @@ pub fn each_record(
             let bit = left & left.wrapping_neg();
             let at = begin + left.trailing_zeros() as usize;
             left &= left - 1;
+            let is_wanted = values.len() < values_max;
             if looked.delimiters & bit != 0 {
-                values.push(at as u32);
+                if is_wanted {
+                    values.push(at as u32);
+                }
                 continue;
             }
-            values.push(end_of_line(from, at));
+            if is_wanted {
+                values.push(end_of_line(from, at));
+            }
             has_quotes |= quotes & later & (bit - 1) != 0;
             goes_on = see(Ends {
                 record: from..at + 1,
@@ -219,7 +225,9 @@ pub fn each_record(
         true
     });
     if goes_on && from < records.len() {
-        values.push(end_of_line(from, records.len()));
+        if values.len() < values_max {
+            values.push(end_of_line(from, records.len()));
+        }
         see(Ends {
             record: from..records.len(),
             values,
@@ -368,72 +376,73 @@ mod tests {
     }
 
     #[test]
-    fn records_and_values_end_where_a_walk_has_them() {
+    fn records_end_where_a_walk_has_them() {
         for seed in 0..4000 {
             let separated = [CSV, TSV][seed as usize % 2];
             let bytes = records(seed, separated);
-            let expected = walked(separated, &bytes);
-            let mut ends = vec![0];
-            find_ends(separated, &bytes, 0, usize::MAX - 1, &mut ends);
-            if *ends.last().unwrap() < bytes.len() as u32 {
-                ends.push(bytes.len() as u32);
-            }
-            let found: Vec<&[u8]> = ends
-                .windows(2)
-                .map(|two| &bytes[two[0] as usize..two[1] as usize])
-                .collect();
-            assert_eq!(found, expected, "seed {seed}");
+            let mut ends = Vec::new();
+            find_ends(separated, &bytes, 0, usize::MAX, &mut ends);
             let most = seed as usize % 7;
             let mut some = Vec::new();
             find_ends(separated, &bytes, 0, most, &mut some);
-            assert_eq!(some[..], ends[1..][..some.len()], "seed {seed}");
-            assert!(
-                some.len() == most.min(some.len()) && some.len() + 1 >= most.min(ends.len() - 1)
+            assert_eq!(some, ends[..most.min(ends.len())], "seed {seed}");
+            if ends.last().map_or(0, |&end| end as usize) < bytes.len() {
+                ends.push(bytes.len() as u32);
+            }
+            let starts = std::iter::once(&0).chain(&ends);
+            let found = starts
+                .zip(&ends)
+                .map(|(&from, &to)| &bytes[from as usize..to as usize]);
+            assert_eq!(
+                found.collect::<Vec<_>>(),
+                walked(separated, &bytes),
+                "seed {seed}"
             );
+        }
+    }
 
-            let mut number = 0;
-            each_record(
-                separated,
-                &bytes,
-                &mut Vec::new(),
-                |Ends {
-                     record,
-                     values,
-                     has_quotes,
-                 }| {
-                    let whole = &bytes[record.clone()];
-                    assert_eq!(whole, expected[number], "seed {seed}");
-                    number += 1;
-                    assert_eq!(
-                        has_quotes,
-                        separated.quote.is_some() && whole.contains(&b'"')
-                    );
-                    let starts = std::iter::once(record.start)
-                        .chain(values.iter().map(|&end| end as usize + 1));
-                    let cut: Vec<&[u8]> = starts
-                        .zip(values)
-                        .map(|(from, &to)| &bytes[from..to as usize])
-                        .collect();
-                    if separated.check(bare(whole)).is_ok() {
-                        let unquoted = |value: &[u8]| match value {
-                            [b'"', inner @ .., b'"'] if separated.quote.is_some() => inner.to_vec(),
-                            _ => value.to_vec(),
-                        };
-                        let cut: Vec<_> = cut.into_iter().map(unquoted).collect();
-                        let values: Vec<_> =
-                            separated.values(bare(whole)).map(<[u8]>::to_vec).collect();
-                        assert_eq!(cut, values, "seed {seed}");
+    #[test]
+    fn values_end_where_a_walk_has_them() {
+        for seed in 0..4000 {
+            let separated = [CSV, TSV][seed as usize % 2];
+            let bytes = records(seed, separated);
+            let mut expected = walked(separated, &bytes).into_iter();
+            let (mut ends, most) = (Vec::new(), [usize::MAX, 2, 1][seed as usize % 3]);
+            each_record(separated, &bytes, most, &mut ends, |found| {
+                let whole = &bytes[found.record.clone()];
+                assert_eq!(Some(whole), expected.next(), "seed {seed}");
+                let has_quotes = separated.quote.is_some_and(|quote| whole.contains(&quote));
+                assert_eq!(found.has_quotes, has_quotes);
+                if separated.check(bare(whole)).is_err() {
+                    return true;
+                }
+                let mut from = found.record.start;
+                let cut = found.values.iter().map(|&end| {
+                    let value =
+                        &bytes[std::mem::replace(&mut from, end as usize + 1)..end as usize];
+                    match value {
+                        [b'"', inner @ .., b'"'] if separated.quote.is_some() => inner,
+                        _ => value,
                     }
-                    true
-                },
-            );
-            assert_eq!(number, expected.len(), "seed {seed}");
+                });
+                let values = separated.values(bare(whole)).take(most);
+                assert!(cut.eq(values), "seed {seed}");
+                true
+            });
+            assert_eq!(expected.next(), None, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn who_has_seen_enough_sees_no_more() {
+        let bytes = b"a\nb\n\"\n\"\nc";
+        for most in 1..6 {
             let mut seen = 0;
-            each_record(separated, &bytes, &mut Vec::new(), |_| {
+            each_record(CSV, bytes, 1, &mut Vec::new(), |_| {
                 seen += 1;
                 seen < most
             });
-            assert_eq!(seen, most.max(1).min(expected.len()), "seed {seed}");
+            assert_eq!(seen, most.min(4));
         }
     }
 }

@@ -220,9 +220,8 @@ impl Cells {
                     is_quoted = true;
                     inner = from + 1..to - 1;
                     let text = records.get(inner.clone());
-                    let has_more =
-                        |text: &[u8]| text.iter().any(|&byte| Some(byte) == separated.quote);
-                    if text.is_none_or(has_more) {
+                    let quote = records[from];
+                    if text.is_none_or(|text| memchr::memchr(quote, text).is_some()) {
                         return false;
                     }
                 }

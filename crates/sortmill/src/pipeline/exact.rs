@@ -117,7 +117,7 @@ impl ExactSum {
             && self.in_window(parts(value).0, 3).is_none()
     }
 
-    /// Whether its window was too small.
+    /// Whether its window was too small, or so many summands came that one would overflow.
     pub(super) fn is_wide(&self) -> bool {
         self.wide.is_some()
     }

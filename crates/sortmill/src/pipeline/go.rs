@@ -436,7 +436,8 @@ impl OfLines {
 }
 
 /// What was read becomes records, which go through the steps and are fed to the shuffle, or written where they pass on. Where lines
-/// are all there is ([`OfLines`]), or an expression is looked for in them ([`Sieve`]), several come at once: whether they do.
+/// are all there is ([`OfLines`]), or an expression is looked for in them ([`Sieve`]), and of CSV ([`Reader::separated`]), several come
+/// at once: whether they do.
 fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> (MapFn, bool) {
     if OfLines::new(phase, bound).is_some() {
         return (line_mapper(phase, bound), true);
@@ -580,12 +581,12 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
         };
         let (separated, mut ends) = (separated, Vec::new());
         Box::new(move |record, made| {
-            let (Some(separated), Some(records)) = (separated, record) else {
+            let (Some((separated, most)), Some(records)) = (separated, record) else {
                 let lies = |bytes| Lies { bytes, found: None };
                 return one(record.map(lies), made);
             };
             let ((input, offset), at) = (made.place, made.at());
-            each_record(separated, records, &mut ends, |found| {
+            each_record(separated, records, most, &mut ends, |found| {
                 let begin = found.record.start;
                 made.give((input, offset.wrapping_add(begin as u64)), at + begin);
                 let lies = Lies {

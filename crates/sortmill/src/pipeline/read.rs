@@ -667,12 +667,13 @@ impl Reader {
     }
 
     /// What tells values apart, where records may be taken several at once ([`Reader::read_found`]): of CSV in which the engine has
-    /// looked for bad ones.
-    pub fn separated(&self) -> Option<Separated> {
+    /// looked for bad ones. And of how many values of each it is to be told where they end: one more than are wanted, which says that
+    /// there are too many.
+    pub fn separated(&self) -> Option<(Separated, usize)> {
         match &self.bound.shape {
-            Shape::Separated { separated, .. } if self.bound.checked_by.is_none() => {
-                Some(*separated)
-            }
+            Shape::Separated {
+                separated, wanted, ..
+            } if self.bound.checked_by.is_none() => Some((*separated, wanted.len() + 1)),
             _ => None,
         }
     }
