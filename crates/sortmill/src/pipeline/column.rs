@@ -472,7 +472,14 @@ mod tests {
             let wanted = Value::U64(text.trim().parse().unwrap());
             assert_eq!(Type::U64.parse(text.as_bytes()).unwrap(), wanted);
         }
-        for text in ["-9223372036854775808", "9223372036854775807", "-0", "4"] {
+        for text in [
+            "-9223372036854775808",
+            "9223372036854775807",
+            "-9999999999999999",
+            "-24109",
+            "-0",
+            "4",
+        ] {
             let wanted = Value::I64(text.parse().unwrap());
             assert_eq!(Type::I64.parse(text.as_bytes()).unwrap(), wanted);
         }

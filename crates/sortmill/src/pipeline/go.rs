@@ -38,8 +38,8 @@ use crate::batch::{Pause, Records, Unread};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, MapFn, Output, ReduceFn};
-use crate::order::Format;
 use crate::order::quoted::{Ends, each_record};
+use crate::order::{Format, Separated};
 use crate::queue::Stop;
 use crate::report::Report;
 use crate::run;
@@ -442,10 +442,11 @@ fn mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> (MapFn, bool) {
     if OfLines::new(phase, bound).is_some() {
         return (line_mapper(phase, bound), true);
     }
-    let mapper = record_mapper(phase, bound, of);
+    let separated = Reader::new(bound).separated();
+    let mapper = record_mapper(phase, bound, separated, of);
     match Sieve::of(&phase.before, bound) {
         Some(sieve) => (sieve.before(mapper), true),
-        None => (mapper, Reader::new(bound).separated().is_some()),
+        None => (mapper, separated.is_some()),
     }
 }
 
@@ -480,10 +481,15 @@ fn line_mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
 /// What makes of the number of an input one that is behind all of them; several workers end at several places.
 const BEHIND_ALL: u64 = 1 << 63;
 
-fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
+/// Where `separated` says how ([`Reader::separated`]), several records come at once.
+fn record_mapper(
+    phase: &Phase,
+    bound: &Arc<Bound>,
+    separated: Option<(Separated, usize)>,
+    of: &Pipeline,
+) -> MapFn {
     let (before, shuffle) = (phase.before.clone(), Arc::clone(&phase.shuffle));
     let writes = phase.passes_on.then(|| of.to.writes(&of.table.columns));
-    let separated = Reader::new(bound).separated();
     let bound = Arc::clone(bound);
     Arc::new(move |state_bytes| {
         let mut reader = Reader::new(&bound);
@@ -579,7 +585,7 @@ fn record_mapper(phase: &Phase, bound: &Arc<Bound>, of: &Pipeline) -> MapFn {
                 (None, None) => made.refuse(error),
             }
         };
-        let (separated, mut ends) = (separated, Vec::new());
+        let mut ends = Vec::new();
         Box::new(move |record, made| {
             let (Some((separated, most)), Some(records)) = (separated, record) else {
                 let lies = |bytes| Lies { bytes, found: None };
