@@ -38,14 +38,7 @@ pub fn sort<R: Records + ?Sized>(
     entries: &mut [Entry],
     scratch: &mut [Entry],
 ) {
-    let are_alike = entries.first().is_some_and(|&first| {
-        let word = kernel::word(first);
-        let is_alike = |&entry: &Entry| kernel::word(entry) == word;
-        !order.ends_from(word, from) && entries.iter().all(is_alike)
-    });
-    if !are_alike {
-        kernel::sort_entries(entries, scratch);
-    }
+    kernel::sort_by_words(entries, scratch, &|word| order.ends_from(word, from));
     refine(order, records, entries, scratch, (from, 1));
 }
 
@@ -91,7 +84,7 @@ fn refine<R: Records + ?Sized>(
             let word = order.word_from(record(entry), next);
             run[at] = kernel::entry(word, kernel::ordinal(entry), kernel::location(entry));
         }
-        kernel::sort_entries(run, scratch);
+        kernel::sort_by_words(run, scratch, &|word| order.ends_from(word, next));
         refine(order, records, run, scratch, (next, words + 1));
     }
 }

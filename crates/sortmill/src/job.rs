@@ -261,7 +261,8 @@ pub struct Job {
     pub header_lines: u64,
     /// Where the boundaries between partitions come from.
     pub boundaries: Boundaries,
-    /// Keep records with equal keys in one partition, as groups need it.
+    /// Keep records with equal keys in one partition, as groups need it, or in parts of it that one reduce function takes one after
+    /// the other.
     pub equal_keys_meet: bool,
     /// Keep records whose keys begin with the same so many bytes in one partition: groups whose records are ordered by the
     /// rest of the key.

@@ -7,13 +7,14 @@
 //!
 //! A partition that outgrows its share is **divided** for later arrivals: two new partitions take over
 //! its range, and what it already holds is read with both of them, each taking the records of its own
-//! range. Nothing is written twice.
+//! range. Nothing is written twice (`partitions/dividing.rs`).
 //!
 //! Of records longer than a block only stubs wait here (`partitions/long.rs`). What leaves memory gets its place on disk
 //! when it is about to be written: it may have been compressed by then (`partitions/leave.rs`).
 //!
 //! Lock order: table, then list, then one partition's state; a thread that waits for memory holds none.
 
+mod dividing;
 mod leave;
 mod long;
 mod room;
@@ -38,7 +39,7 @@ use crate::plan::Plan;
 use crate::queue::{Promise, Stop};
 use crate::spills::{SpillBlock, Spilled, Spills};
 use crate::spread::Spot;
-use crate::table::{Boundary, Table, node_of};
+use crate::table::{Table, node_of};
 use crate::temps::Temps;
 
 pub use long::BodyLongs;
@@ -165,6 +166,8 @@ struct State {
     /// What the keys of all full blocks lie between, where it is known of each of them.
     keys: Option<KeySpan>,
     divided: bool,
+    /// Not most of its newest records were of one group when that was looked at.
+    is_mixed: bool,
     /// Bytes of its records, and of what its blocks hold of them.
     bytes: u64,
     held_bytes: u64,
@@ -173,8 +176,6 @@ struct State {
     divide_from: u64,
 }
 
-/// Partitions are not divided at longer keys: every table and every unit beside it would hold them.
-const BOUNDARY_KEY_BYTES_MAX: usize = 4096;
 /// So much may be known of blocks' keys, or one such part of the memory that blocks have, if that is more.
 const SPANS_BYTES: u64 = 1 << 20;
 const SPANS_PART: u64 = 64;
@@ -353,31 +354,6 @@ impl<'a> Partitions<'a> {
         record_bytes_max(self.plan.block_bytes)
     }
 
-    fn is_too_large(&self, partition: &Partition, state: &State, count: usize) -> bool {
-        // What is read again with each of its parts is small where a stream goes on and on, as long as there may be many.
-        let is_early = self.plan.input_bytes.is_none() && partition.may_swell;
-        let parts = match is_early && 2 * count < self.plan.partition_count_max {
-            true => 2,
-            false => 1,
-        };
-        let large = self.is_large(state, parts);
-        large && !state.divided && state.held_bytes >= state.divide_from
-    }
-
-    /// Whether it is to be known of the blocks of a partition what their keys lie between: of one that may be divided soon,
-    /// or whose parts may be, as long as there may be more partitions.
-    fn keeps_keys(&self, partition: &Partition, count: usize) -> bool {
-        let is_suspect = || partition.may_swell || self.is_large(&lock(&partition.state), 2);
-        self.divides && count + 2 <= self.plan.partition_count_max && is_suspect()
-    }
-
-    /// Whether a partition is larger than one part of so many of what it may be, if it may be divided.
-    fn is_large(&self, state: &State, parts: u64) -> bool {
-        let bytes_max = self.plan.divide_bytes / parts;
-        let records_max = self.plan.divide_records / parts;
-        self.divides && (state.held_bytes > bytes_max || state.records > records_max)
-    }
-
     fn count(&self) -> usize {
         self.list.read().expect("no thread panicked").len()
     }
@@ -518,92 +494,6 @@ impl<'a> Partitions<'a> {
         Ok(true)
     }
 
-    /// Divides a partition that outgrew its share: `rows` of `batch` are its newest records, and their
-    /// median is the best guess at the middle of what is still to come.
-    pub fn divide(&self, order: &Order, id: u32, batch: &Batch<'_>, rows: &[u32]) {
-        let _one_at_a_time = lock(&self.dividing);
-        let table = self.table.now().expect("records have been distributed");
-        let parent = self.partition(id);
-        let slot = (0..table.slot_count()).find(|&slot| table.owner(slot) == id);
-        let count = u32::try_from(self.count()).expect("few partitions");
-        let next = slot
-            .filter(|_| (count as usize) + 2 <= self.plan.partition_count_max)
-            .and_then(|slot| {
-                let at = |boundary| table.divide(order, slot, boundary, (count, count + 1));
-                self.middle(order, batch, rows)?.into_iter().find_map(at)
-            });
-        let mut state = lock(&parent.state);
-        let Some(next) = next else {
-            state.divide_from = 2 * state.held_bytes;
-            return;
-        };
-        state.divided = true;
-        if state.open.is_some() {
-            // Little will come any more, and what is full can be evicted.
-            self.close_open(&parent, &mut state);
-        }
-        drop(state);
-        let mut ancestors = parent.ancestors.clone();
-        ancestors.push(id);
-        let mut list = self.list.write().expect("no thread panicked");
-        list.push(new_partition(count, parent.region, ancestors.clone(), true));
-        list.push(new_partition(count + 1, parent.region, ancestors, true));
-        drop(list);
-        let mut by_range = lock(&self.by_range);
-        let at = by_range
-            .iter()
-            .position(|&other| other == id)
-            .expect("it is listed");
-        by_range.splice(at + 1..at + 1, [count, count + 1]);
-        drop(by_range);
-        self.divided.fetch_add(1, Ordering::SeqCst);
-        self.table.keep(Arc::new(next));
-    }
-
-    /// Boundaries in the middle of the records `rows`, the best first: at a key, or, where half of them have the
-    /// smallest key, behind that key, so that its partition has no other, and at the place where that key is now.
-    /// Before these one below the keys that are least like the median, if they are less so than the smallest: among the
-    /// lines of a log, say, there are some without a time, and blocks would seem to have something of all that is to come.
-    fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Vec<Boundary>> {
-        let mut rows = rows.to_vec();
-        let record = |row: &u32| batch.record(*row as usize);
-        rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
-        let key = |row: &u32| {
-            let mut key = Vec::new();
-            order.key_into(record(row), &mut key);
-            key
-        };
-        let (least, median) = (key(rows.first()?), key(&rows[rows.len() / 2]));
-        let alike = |other: &[u8]| {
-            let pairs = median.iter().zip(other);
-            pairs.take_while(|(a, b)| a == b).count()
-        };
-        let at = |key: &[u8], chunk| Boundary {
-            key: key.to_vec(),
-            chunk,
-        };
-        let low = alike(&least);
-        let mut boundaries = Vec::new();
-        if least < median {
-            let high = alike(&key(rows.last()?));
-            if high < low {
-                let above = &rows[rows.len() / 2..];
-                let first = above.partition_point(|row| alike(&key(row)) > high);
-                boundaries.push(at(&key(&above[first])[..high + 1], 0));
-            }
-            // No longer than it takes to tell the two apart.
-            boundaries.push(at(&median[..low + 1], 0));
-        } else if !self.plan.equal_keys_meet {
-            boundaries.extend([u64::MAX, batch.chunk + 1].map(|chunk| at(&median, chunk)));
-        }
-        // Of a long record no more than the head of its key can be compared with a boundary. And records that are alike
-        // up to some byte may have to stay together, whatever follows.
-        let bytes_max = BOUNDARY_KEY_BYTES_MAX.min(self.plan.head_bytes - 1);
-        let bytes_max = bytes_max.min(self.plan.equal_heads_meet.unwrap_or(usize::MAX));
-        boundaries.retain(|boundary| boundary.key.len() <= bytes_max);
-        Some(boundaries)
-    }
-
     /// How many slots of `table`, the lowest ones, hold at least `count` records together by now; all of them if that
     /// is not so yet.
     #[must_use]
@@ -654,13 +544,17 @@ impl<'a> Partitions<'a> {
                 let owner = &list[table.owner(slot) as usize];
                 let content = |id: &u32| Arc::clone(&contents[*id as usize]);
                 let ancestors: Vec<_> = owner.ancestors.iter().map(content).collect();
-                let words_alike = table.words_alike(order, slot);
-                Unit::of_slot(
+                let around = table.around(slot);
+                let unit = Unit::of_slot(
                     &ancestors,
                     content(&owner.id),
-                    table.around(slot),
-                    words_alike,
-                )
+                    around,
+                    table.words_alike(order, slot),
+                );
+                Unit {
+                    goes_on: around.0.is_some_and(|from| self.is_within_group(from)),
+                    ..unit
+                }
             })
             .collect();
         let counts = Counts {
@@ -706,6 +600,7 @@ impl<'a> Partitions<'a> {
             contents: vec![take(partition)],
             range: None,
             words_alike: 0,
+            goes_on: false,
         };
         list[slots].iter().map(unit).collect()
     }

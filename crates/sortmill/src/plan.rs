@@ -229,6 +229,9 @@ pub struct Plan {
     /// Keep keys that begin with the same so many bytes in one partition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equal_heads_meet: Option<usize>,
+    /// A partition may be divided between such keys all the same: the function that reduces the one part goes on with the other.
+    #[serde(default)]
+    pub groups_go_on: bool,
     /// What each worker, and the loader, may reduce of a partition before its turn, in bytes.
     #[serde(default)]
     pub ahead_bytes: usize,
@@ -414,6 +417,7 @@ impl Plan {
             temp_packing: holding.temp_packing,
             equal_keys_meet: job.equal_keys_meet || job.is_unique(),
             equal_heads_meet: job.equal_heads_meet,
+            groups_go_on: job.equal_keys_meet && job.reduce.is_some() && !job.is_unique(),
             ahead_bytes,
             ahead_units,
             seen: sorting.seen,

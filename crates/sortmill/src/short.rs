@@ -74,6 +74,47 @@ pub fn push_text(text: &[u8], to: &mut Vec<u8>) {
     to.truncate(end);
 }
 
+/// Appends a whole number, eight digits at a time.
+#[inline]
+pub fn push_number(number: u64, to: &mut Vec<u8>) {
+    const EIGHT: u64 = 100_000_000;
+    let (front, last) = (number / EIGHT, number % EIGHT);
+    match front {
+        0 => return push_first(last, to),
+        1..EIGHT => push_first(front, to),
+        _ => {
+            push_first(front / EIGHT, to);
+            to.extend_from_slice(&(digits(front % EIGHT) | ZEROS).to_le_bytes());
+        }
+    }
+    to.extend_from_slice(&(digits(last) | ZEROS).to_le_bytes());
+}
+
+/// Appends a number of at most eight digits, without zeros in front of it.
+#[inline(always)]
+fn push_first(number: u64, to: &mut Vec<u8>) {
+    const LAST: u64 = 1 << 56;
+    let digits = digits(number);
+    let zeros = (digits | LAST).trailing_zeros() / 8;
+    let end = to.len() + 8 - zeros as usize;
+    to.extend_from_slice(&((digits | ZEROS) >> (8 * zeros)).to_le_bytes());
+    to.truncate(end);
+}
+
+/// The eight digits of a number, the first of them in the lowest byte: it becomes two of four digits side by side, those four of
+/// two, those eight (P. Khuong, "How to print integers really fast", 2017).
+#[inline(always)]
+fn digits(number: u64) -> u64 {
+    const HUNDREDS: u64 = 0x0000_007f_0000_007f;
+    const TENS: u64 = 0x000f_000f_000f_000f;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    // A product and a shift are the quotient of any number of so few digits.
+    let hundreds = (fours * 10_486) >> 20 & HUNDREDS;
+    let twos = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = (twos * 103) >> 10 & TENS;
+    tens | (twos - 10 * tens) << 8
+}
+
 /// The number that 1 to 16 digits and nothing else are.
 #[inline(always)]
 #[must_use]
@@ -174,6 +215,28 @@ mod tests {
             assert_eq!(short_number(&text).is_some(), is_digit, "{text:?}");
         }
         assert_eq!(short_number(b""), None);
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_standard_library_does() {
+        let check = |number: u64| {
+            let mut text = b"x".to_vec();
+            push_number(number, &mut text);
+            assert_eq!(text, format!("x{number}").into_bytes());
+        };
+        // All of the first four digits, and every length with digits that differ, or nines, or zeros.
+        (0..10_000).for_each(check);
+        (0..10_000).for_each(|last| check(last * 10_000 + 9_999 - last));
+        let mut number = 7_u64;
+        for step in 0..20_000_u64 {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(step);
+            check(number >> (step % 64));
+        }
+        let tens = (0..20).map(|power| 10_u64.pow(power));
+        tens.for_each(|ten| [ten - 1, ten, ten + 1].into_iter().for_each(check));
+        check(u64::MAX);
     }
 
     #[test]

@@ -244,6 +244,7 @@ mod tests {
             contents: vec![Arc::new(content)],
             range: None,
             words_alike: 0,
+            goes_on: false,
         }
     }
 

@@ -102,6 +102,8 @@ pub struct Unit {
     pub range: Option<(Option<Boundary>, Option<Boundary>)>,
     /// Words that all keys in the slot's range begin with.
     pub words_alike: usize,
+    /// The first group of the slot may have begun in the one in front of it, where the partition was divided within that group.
+    pub goes_on: bool,
 }
 
 impl Unit {
@@ -120,6 +122,7 @@ impl Unit {
             contents,
             range,
             words_alike,
+            goes_on: false,
         }
     }
 

@@ -59,6 +59,7 @@ mod reckon;
 mod reduce;
 mod rows;
 mod runner;
+mod sessions;
 mod several;
 mod shuffle;
 mod sieve;

@@ -16,7 +16,7 @@ use super::aggregate::{Computed, Owned, State, compare, in_group};
 use super::column::{Column, Type, Value, corrupt, row};
 use super::groups::{Event, MakeStreamFn};
 use super::key::OrderColumn;
-use super::shuffle::Shuffle;
+use super::shuffle::{Applied, Shuffle};
 use super::verbs::{Sink, Step};
 use super::{Groups, NodeKind, Table};
 use crate::error::Result;
@@ -153,7 +153,8 @@ impl Groups {
             let mut open = Open::new(&plan);
             Box::new(move |event, out| open.take(event, out))
         });
-        let shuffle = Shuffle::apply(&spread.columns, &by, &order, make, &made);
+        let applied = Applied::Function(make, made.clone());
+        let shuffle = Shuffle::apply(&spread.columns, &by, &order, applied);
         spread.bring(self.name(), shuffle, made)
     }
 }

@@ -29,6 +29,7 @@ use super::draw::Draw;
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
 use super::rows::halves;
+use super::sessions::{self, Sessions};
 use super::verbs::Sink;
 use super::words::{Narrow, Open};
 use crate::error::Result;
@@ -63,8 +64,16 @@ enum How {
     Sort,
     Top(u64),
     Group(Vec<Computed>),
-    Apply(MakeStreamFn, Vec<Column>),
+    Apply(Applied),
     Random(Draw),
+}
+
+/// What is done to the records of whole groups.
+pub(super) enum Applied {
+    /// A function makes something of them, records of these columns.
+    Function(MakeStreamFn, Vec<Column>),
+    /// They come out as they are, each with the number of its session behind it.
+    Sessions(Sessions),
 }
 
 #[derive(Clone, Copy)]
@@ -145,16 +154,10 @@ impl Shuffle {
     }
 
     /// Groups whose records come in the order of the columns `order`, those that are equal there in that of the input.
-    pub fn apply(
-        table: &[Column],
-        by: &[usize],
-        order: &[OrderColumn],
-        make: MakeStreamFn,
-        made: &[Column],
-    ) -> Self {
+    pub fn apply(table: &[Column], by: &[usize], order: &[OrderColumn], applied: Applied) -> Self {
         let mut key: Vec<_> = by.iter().map(|&at| OrderColumn::up(at)).collect();
         key.extend_from_slice(order);
-        Self::new(table, &key, How::Apply(make, made.to_vec())).grouped(by.len())
+        Self::new(table, &key, How::Apply(applied)).grouped(by.len())
     }
 
     pub fn random(table: &[Column], draw: Draw) -> Self {
@@ -317,6 +320,12 @@ pub(super) struct Drain {
     hand: Hand,
 }
 
+/// What is being done to the group that is open.
+enum Applying {
+    Function(StreamFn),
+    Sessions(sessions::Open),
+}
+
 /// What it has in hand; of the shuffle it is told each time, for to count who has that would cost more than all else.
 struct Hand {
     /// How many records are still wanted, by all partitions together.
@@ -329,7 +338,7 @@ struct Hand {
     is_in_front: bool,
     values: Values,
     states: Vec<State>,
-    function: Option<StreamFn>,
+    applying: Option<Applying>,
     /// The group that is open where groups are narrow; nothing of the above is needed there.
     narrow: Option<Open>,
 }
@@ -345,8 +354,9 @@ impl Drain {
             is_in_front: false,
             values: Values::default(),
             states: Vec::new(),
-            function: match &shuffle.how {
-                How::Apply(make, _) => Some(make()),
+            applying: match &shuffle.how {
+                How::Apply(Applied::Function(make, _)) => Some(Applying::Function(make())),
+                How::Apply(Applied::Sessions(_)) => Some(Applying::Sessions(None)),
                 _ => None,
             },
             narrow: shuffle.narrow.as_ref().map(Open::new),
@@ -416,12 +426,9 @@ impl Hand {
                     Err(corrupt())
                 }
             }
-            How::Apply(_, made) => {
-                let function = self.function.as_mut().expect("it was made");
-                let mut checked = |values: &[Value<'_>]| put(values, made, sink);
-                record(shuffle, &self.values, value, |record| {
-                    function(Event::Record(record), &mut checked)
-                })
+            How::Apply(applied) => {
+                let with = (applied, self.applying.as_mut().expect("it was made"));
+                apply(shuffle, &self.values, value, with, sink)
             }
             How::Keep | How::Sort | How::Top(_) | How::Random(_) => {
                 unreachable!("they have no groups")
@@ -511,7 +518,7 @@ impl Hand {
         // A key that was drawn tells nothing.
         let key = if shuffle.draw().is_some() { &[] } else { key };
         self.values.read(&shuffle.key, key).ok_or_else(corrupt)?;
-        record(shuffle, &self.values, value, sink)
+        record(shuffle, (&self.values, value), None, sink)
     }
 
     /// Ends the group that is open, if one is.
@@ -533,22 +540,56 @@ impl Hand {
                 };
                 row(keys + aggregates.len(), get, sink)
             }
-            How::Apply(_, made) => {
-                let function = self.function.as_mut().expect("it was made");
-                function(Event::GroupEnd, &mut |values| put(values, made, sink))
-            }
+            How::Apply(applied) => self.tell(applied, Event::GroupEnd, sink),
             How::Keep | How::Sort | How::Top(_) | How::Random(_) => Ok(()),
         }
     }
 
     fn finish(&mut self, shuffle: &Shuffle, sink: Sink<'_>) -> Result<()> {
         self.end(shuffle, sink)?;
-        match (&shuffle.how, &mut self.function) {
-            (How::Apply(_, made), Some(function)) => {
-                function(Event::End, &mut |values| put(values, made, sink))
+        match &shuffle.how {
+            How::Apply(applied) => self.tell(applied, Event::End, sink),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells what is applied to groups that one has ended, or all have.
+    fn tell(&mut self, applied: &Applied, event: Event<'_>, sink: Sink<'_>) -> Result<()> {
+        match (applied, &mut self.applying) {
+            (Applied::Function(_, made), Some(Applying::Function(function))) => {
+                function(event, &mut |values| put(values, made, sink))
+            }
+            (_, Some(Applying::Sessions(open))) => {
+                *open = None;
+                Ok(())
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Does to the next record of a group, which `key` and `value` make, what is done to all of them.
+#[inline]
+fn apply(
+    shuffle: &Shuffle,
+    key: &Values,
+    value: &[u8],
+    (applied, applying): (&Applied, &mut Applying),
+    sink: Sink<'_>,
+) -> Result<()> {
+    match (applied, applying) {
+        (Applied::Function(_, made), Applying::Function(function)) => {
+            let mut checked = |values: &[Value<'_>]| put(values, made, sink);
+            record(shuffle, (key, value), None, |record| {
+                function(Event::Record(record), &mut checked)
+            })
+        }
+        (Applied::Sessions(sessions), Applying::Sessions(open)) => {
+            // The time is what orders the group.
+            let number = sessions.number(open, key.get(shuffle.group_count))?;
+            record(shuffle, (key, value), Some(Value::U64(number)), sink)
+        }
+        _ => unreachable!("one was made of the other"),
     }
 }
 
@@ -558,18 +599,20 @@ fn put(values: &[Value<'_>], made: &[Column], sink: Sink<'_>) -> Result<()> {
     sink(values)
 }
 
-/// The record that key and value make, in the order of the table's columns.
+/// The record that key and value make, in the order of the table's columns, and one value more behind them, if there is one.
+#[inline]
 fn record(
     shuffle: &Shuffle,
-    key: &Values,
-    value: &[u8],
+    (key, value): (&Values, &[u8]),
+    more: Option<Value<'_>>,
     sink: impl FnOnce(&[Value<'_>]) -> Result<()>,
 ) -> Result<()> {
     let mut from = value;
     // What the key does not tell lies in the order of the columns.
-    let get = |at: usize| match shuffle.told[at] {
-        Told::Key(part) => Ok(key.get(part)),
-        Told::Rest => shuffle.columns[at].take(&mut from).ok_or_else(corrupt),
+    let get = |at: usize| match shuffle.told.get(at) {
+        Some(&Told::Key(part)) => Ok(key.get(part)),
+        Some(Told::Rest) => shuffle.columns[at].take(&mut from).ok_or_else(corrupt),
+        None => Ok(more.expect("it is the last")),
     };
-    row(shuffle.told.len(), get, sink)
+    row(shuffle.told.len() + usize::from(more.is_some()), get, sink)
 }

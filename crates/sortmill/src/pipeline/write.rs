@@ -11,7 +11,7 @@ use super::time;
 use crate::columns::wrong_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Framing;
-use crate::short::push_text;
+use crate::short::{push_number, push_text};
 use crate::stage::kernel::holds_any;
 
 /// How records are written.
@@ -291,14 +291,17 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
         Value::Null => Ok(()),
         Value::Bytes(bytes) => to.write_all(bytes),
         Value::I64(value) => {
-            push_text(itoa::Buffer::new().format(*value).as_bytes(), to);
+            if *value < 0 {
+                to.push(b'-');
+            }
+            push_number(value.unsigned_abs(), to);
             Ok(())
         }
         Value::U64(value) => {
-            push_text(itoa::Buffer::new().format(*value).as_bytes(), to);
+            push_number(*value, to);
             Ok(())
         }
-        Value::F64(value) => write!(to, "{value:?}"),
+        Value::F64(value) => write_float(*value, to),
         Value::Bool(value) => write!(to, "{value}"),
         Value::Timestamp(micros) => {
             time::write(*micros, to);
@@ -306,6 +309,15 @@ pub(super) fn write_plain(value: &Value<'_>, to: &mut Vec<u8>) {
         }
     };
     written.expect("memory takes all");
+}
+
+/// Appends a float with the fewest digits that read back as the same, as the standard library writes it. Where that has no exponent
+/// another one does it sooner; of two last digits that are as near it takes the even one.
+fn write_float(value: f64, to: &mut Vec<u8>) -> std::io::Result<()> {
+    match value.abs() {
+        0.0 | 1e-4..1e16 => to.write_all(zmij::Buffer::new().format_finite(value).as_bytes()),
+        _ => write!(to, "{value:?}"),
+    }
 }
 
 /// Why CSV cannot be written so, if it cannot.
@@ -450,6 +462,39 @@ mod tests {
         let mut text = form.heading(&columns);
         form.write(&columns, record, &mut text).unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), wanted);
+    }
+
+    #[test]
+    fn floats_are_written_as_the_standard_library_does() {
+        let check = |value: f64| {
+            let mut text = Vec::new();
+            write_float(value, &mut text).unwrap();
+            let (text, wanted) = (String::from_utf8(text).unwrap(), format!("{value:?}"));
+            // Where two are as near the last digit may be another.
+            let is_as_near = text.len() == wanted.len()
+                && text.parse::<f64>().unwrap().to_bits() == value.to_bits();
+            assert!(text == wanted || is_as_near, "{text} {wanted}");
+        };
+        let mut state = 7_u64;
+        for step in 0..200_000_u64 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(step);
+            check(f64::from_bits(state));
+            check((state >> 11) as f64 / f64::from(1 << (step % 30)));
+            check((state >> 40) as f64 / 10_f64.powi((step % 25) as i32));
+        }
+        for exponent in -8..20 {
+            let ten = 10_f64.powi(exponent);
+            [ten.next_down(), ten, ten.next_up(), -ten]
+                .into_iter()
+                .for_each(check);
+        }
+        let odd = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+        odd.into_iter().for_each(check);
+        [f64::MAX, f64::MIN_POSITIVE, 5e-324]
+            .into_iter()
+            .for_each(check);
     }
 
     #[test]

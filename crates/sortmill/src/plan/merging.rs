@@ -207,6 +207,7 @@ pub fn within(
         temp_packing: None,
         equal_keys_meet: false,
         equal_heads_meet: None,
+        groups_go_on: false,
         ahead_bytes: 0,
         ahead_units: 0,
         seen: None,

@@ -6,6 +6,8 @@
 //! and its worker takes the next unit, as long as not too many are left so (`Plan::ahead_units`). So all cores reduce, also beside
 //! a group that takes one of them long, and the output is in the order of units.
 //!
+//! Where a partition was divided within a group, the function that reduced the unit in front goes on with this one, in its turn.
+//!
 //! ```text
 //! unit 3, its turn     records -> function -----------------------------> sink
 //! unit 4               records -> function -> memory ... its turn comes -> sink
@@ -110,8 +112,11 @@ impl<'p, 'a> Ahead<'p, 'a> {
         }
     }
 
-    /// Waits for the turn and puts out what was made before.
+    /// Waits for the turn, if it has not come yet, and puts out what was made before.
     fn take_turn(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        if self.turn.is_some() {
+            return Ok(());
+        }
         meter.lap(Stage::Reduce, State::Work);
         let its_turn = self.phase.places.wait_turn(self.number);
         meter.lap(Stage::Reduce, State::Output);
@@ -175,17 +180,26 @@ impl<'a> Phase<'a> {
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
     ) -> Result<()> {
+        let mut ahead = Ahead::new(self, number);
+        if self.goes_on(number) {
+            // Not before the function is through with the unit in front.
+            ahead.take_turn(meter)?;
+        }
         let mut way = WayOut {
             shared: self.shared,
             order: &self.order,
-            out: Out::Ahead(Ahead::new(self, number)),
-            makes: self.makes(None),
+            out: Out::Ahead(ahead),
+            makes: self.makes(Some(number), None),
             gathered: Fingerprint::default(),
             reduced: Fingerprint::default(),
             dropped: Fingerprint::default(),
         };
         give(&mut way, meter)?;
-        way.reduce(None, meter)?;
+        let goes_on = self.goes_on(number + 1);
+        if goes_on && let Out::Ahead(ahead) = &mut way.out {
+            ahead.take_turn(meter)?;
+        }
+        self.end_groups(goes_on, &mut way, meter)?;
         let (gathered, reduced) = (way.gathered, way.reduced);
         let Out::Ahead(ahead) = way.out else {
             unreachable!("it was put there");

@@ -26,6 +26,7 @@ use crate::cluster::message::Place;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::framing::Framed;
+use crate::job::Reducer;
 use crate::long::{Ends, Item};
 use crate::manifest::Part;
 use crate::metrics::{Finished, Meter, Metrics, Stage, State};
@@ -184,6 +185,9 @@ pub struct Phase<'a> {
     pub spares: Spares,
     /// What units that take turns hand on to each other.
     tail: sortmill_io::sync::Mutex<Tail>,
+    /// Which units go on with a group of the one in front, and the function that does, between two such.
+    goes_on: Vec<bool>,
+    going_on: sortmill_io::sync::Mutex<Option<Reducer>>,
 }
 
 /// Where in the output the units of one round go.
@@ -303,6 +307,8 @@ pub fn sort(
             shared.number,
             span,
         )),
+        goes_on: units.iter().map(|unit| unit.goes_on).collect(),
+        going_on: sortmill_io::sync::Mutex::new(None),
     };
 
     // No unit's records come before the header.
@@ -587,11 +593,12 @@ impl<'a> Phase<'a> {
             let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
             let mut tail = sortmill_io::sync::lock(&self.tail);
             let makes = match (&mut *tail, self.shared.job.yields.keeps_records()) {
-                (Tail::Parts(parts), _) => self.makes(Some(parts)),
-                (_, true) => self.makes(None),
+                (Tail::Parts(parts), _) => self.makes(Some(number), Some(parts)),
+                (_, true) => self.makes(Some(number), None),
                 (tail, false) => Makes::ByTail(tail),
             };
-            let unit = self.put_made(sink, makes, meter, done, give)?;
+            let goes_on = self.goes_on(number + 1);
+            let unit = self.put_made(sink, (makes, goes_on), meter, done, give)?;
             done.units.push((number, unit));
             drop((kept, tail));
             self.places.end_turn();
@@ -609,12 +616,42 @@ impl<'a> Phase<'a> {
         sink.finish(meter)
     }
 
-    /// What becomes of a unit's records, whatever was made of those of others.
-    pub fn makes<'p>(&self, parts: Option<&'p mut MadeParts>) -> Makes<'p> {
-        match &self.shared.job.reduce {
-            None => Makes::Same,
-            Some(make) => Makes::Reduced(make(), parts),
+    /// Whether the unit of that number, if there is one, goes on with a group of the one in front of it.
+    pub fn goes_on(&self, number: usize) -> bool {
+        self.goes_on.get(number).is_some_and(|&goes_on| goes_on)
+    }
+
+    /// What becomes of a unit's records, whatever was made of those of others, unless it goes on with a group: then its turn has
+    /// come. What has no number is no unit.
+    pub fn makes<'p>(&self, number: Option<usize>, parts: Option<&'p mut MadeParts>) -> Makes<'p> {
+        let Some(make) = &self.shared.job.reduce else {
+            return Makes::Same;
+        };
+        let reducer = match number.is_some_and(|number| self.goes_on(number)) {
+            true => {
+                let left = sortmill_io::sync::lock(&self.going_on).take();
+                left.expect("the unit in front has left it")
+            }
+            false => make(),
+        };
+        Makes::Reduced(reducer, parts)
+    }
+
+    /// Behind a unit's last record: ends its groups, or leaves the function to the next unit, if that `goes_on` with the last of
+    /// them. Then the unit has its turn.
+    pub fn end_groups(
+        &self,
+        goes_on: bool,
+        way: &mut WayOut<'_, '_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        if !goes_on {
+            return way.reduce(None, meter);
         }
+        if let Makes::Reduced(reducer, _) = std::mem::replace(&mut way.makes, Makes::Same) {
+            *sortmill_io::sync::lock(&self.going_on) = Some(reducer);
+        }
+        Ok(())
     }
 
     /// Puts records into a sink. Answers the fingerprint of those.
@@ -625,14 +662,15 @@ impl<'a> Phase<'a> {
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
     ) -> Result<Fingerprint> {
-        self.put_made(sink, self.makes(None), meter, done, give)
+        self.put_made(sink, (self.makes(None, None), false), meter, done, give)
     }
 
-    /// Puts what is made of records into a sink. Answers the fingerprint of the records.
+    /// Puts what is made of records into a sink, where the next unit `goes_on` with a group or not. Answers the fingerprint of the
+    /// records.
     fn put_made(
         &self,
         sink: &mut Sink<'a>,
-        makes: Makes<'_>,
+        (makes, goes_on): (Makes<'_>, bool),
         meter: &mut Meter<'_>,
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
@@ -648,7 +686,7 @@ impl<'a> Phase<'a> {
             dropped: Fingerprint::default(),
         };
         give(&mut way, meter)?;
-        way.reduce(None, meter)?;
+        self.end_groups(goes_on, &mut way, meter)?;
         done.dropped.merge(&way.dropped);
         let (gathered, reduced) = (way.gathered.without(&way.dropped), way.reduced);
         drop(way);

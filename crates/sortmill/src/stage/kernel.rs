@@ -303,28 +303,33 @@ const INSERT_COUNT_MAX: u32 = 16;
 /// until almost every entry has a part to itself, then insertion. That takes `scratch` of at least as many
 /// entries; with less they are sorted by comparison, which takes twice the time.
 pub fn sort_entries(entries: &mut [Entry], scratch: &mut [Entry]) {
+    sort_by_words(entries, scratch, &|_| true);
+}
+
+/// The same, but entries of one word need be in the order of their places only where it is `last`: others will be sorted by more.
+pub fn sort_by_words(entries: &mut [Entry], scratch: &mut [Entry], last: &dyn Fn(u64) -> bool) {
     if entries.is_sorted() {
         return;
     }
     match scratch.get_mut(..entries.len()) {
-        Some(scratch) => scatter_sort(entries, scratch, false),
+        Some(scratch) => scatter_sort(entries, scratch, false, last),
         None => entries.sort_unstable(),
     }
 }
 
 /// Sorts what lies in `from`; the result goes to `to` if `moves`, else it stays.
-fn scatter_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
+fn scatter_sort(from: &mut [Entry], to: &mut [Entry], moves: bool, last: &dyn Fn(u64) -> bool) {
     match from.len() {
         0..RADIX_COUNT_MIN => compare_sort(from, to, moves),
         // One step: about a part for each entry.
-        RADIX_COUNT_MIN..256 => scatter_step::<256>(from, to, moves),
-        256..512 => scatter_step::<512>(from, to, moves),
-        512..1024 => scatter_step::<1024>(from, to, moves),
-        1024..8192 => scatter_step::<2048>(from, to, moves),
+        RADIX_COUNT_MIN..256 => scatter_step::<256>(from, to, moves, last),
+        256..512 => scatter_step::<512>(from, to, moves, last),
+        512..1024 => scatter_step::<1024>(from, to, moves, last),
+        1024..8192 => scatter_step::<2048>(from, to, moves, last),
         // Two: the fewer parts are written to at once, the nearer are their ends.
-        8192..65_536 => scatter_step::<256>(from, to, moves),
-        65_536..163_840 => scatter_step::<512>(from, to, moves),
-        _ => scatter_step::<1024>(from, to, moves),
+        8192..65_536 => scatter_step::<256>(from, to, moves, last),
+        65_536..163_840 => scatter_step::<512>(from, to, moves, last),
+        _ => scatter_step::<1024>(from, to, moves, last),
     }
 }
 
@@ -337,10 +342,19 @@ fn compare_sort(from: &mut [Entry], to: &mut [Entry], moves: bool) {
 
 /// One step into `PARTS` parts: scatters by the highest bits in which the words differ, then sorts each part, or, where all
 /// are small, the whole, which is then nearly in order.
-fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves: bool) {
+fn scatter_step<const PARTS: usize>(
+    from: &mut [Entry],
+    to: &mut [Entry],
+    moves: bool,
+    last: &dyn Fn(u64) -> bool,
+) {
     let digits = Digits::<PARTS>::of(from);
     if digits.width == 0 {
-        sort_by_place(from, to, moves);
+        match (last(digits.min), moves) {
+            (true, _) => sort_by_place(from, to, moves),
+            (false, true) => to.copy_from_slice(from),
+            (false, false) => {}
+        }
         return;
     }
     let mut ends = [0u32; PARTS];
@@ -374,7 +388,7 @@ fn scatter_step<const PARTS: usize>(from: &mut [Entry], to: &mut [Entry], moves:
                 from[part.start] = to[part.start];
             }
         } else if !part.is_empty() {
-            scatter_sort(&mut to[part.clone()], &mut from[part], !moves);
+            scatter_sort(&mut to[part.clone()], &mut from[part], !moves, last);
         }
     }
 }
@@ -391,7 +405,7 @@ fn sort_by_place(from: &mut [Entry], to: &mut [Entry], moves: bool) {
         return compare_sort(from, to, moves);
     }
     swap_halves(from);
-    scatter_sort(from, to, moves);
+    scatter_sort(from, to, moves, &|_| true);
     swap_halves(if moves { to } else { from });
 }
 
@@ -457,6 +471,18 @@ mod tests {
         sort_entries(&mut in_place, &mut []);
         assert!(in_place == expected);
         let mut scratch = vec![0; entries.len() + 1];
+        // Where more follows, each word's entries are together, in any order.
+        let mut by_words = entries.clone();
+        sort_by_words(&mut by_words, &mut scratch, &|word| word % 2 == 0);
+        for (of_word, wanted) in by_words
+            .chunk_by_mut(|&one, &other| word(one) == word(other))
+            .zip(expected.chunk_by(|&one, &other| word(one) == word(other)))
+        {
+            if word(wanted[0]) % 2 == 1 {
+                of_word.sort_unstable();
+            }
+            assert!(of_word == wanted);
+        }
         sort_entries(&mut entries, &mut scratch);
         assert!(entries == expected);
     }

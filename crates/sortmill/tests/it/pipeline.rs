@@ -513,7 +513,7 @@ fn one_group_larger_than_memory() {
     let in_order = in_order.unwrap().sort(&[("key", false)]).unwrap();
     let report = run(&in_order.write(text.out("out"), BARE).unwrap(), &small()).unwrap();
     let partitions = &report.phases[0].report.partitions;
-    assert!(partitions.merged > 0, "{partitions:?}");
+    assert!(partitions.divided > 0, "{partitions:?}");
     assert_eq!(
         std::fs::read_to_string(text.out("out")).unwrap(),
         "hot,54000\nrare,6000\n"

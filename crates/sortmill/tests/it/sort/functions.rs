@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sortmill::error::ErrorKind;
 use sortmill::io::sim::{Fault, FaultKind, Sim};
 use sortmill::job::{
-    Disorder, Framing, Input, Job, MapFn, Output, ReduceFn, Reducer, Tuning, each,
+    Boundaries, Disorder, Framing, Input, Job, MapFn, Output, ReduceFn, Reducer, Tuning, each,
 };
 use sortmill::order::{Format, KeyPart};
 use sortmill::parts::{PartCut, PartName, Parts};
@@ -252,6 +252,104 @@ fn a_mapper_with_state_and_a_reducer_of_bytes() {
             .iter()
             .find(|one| one.name.starts_with("state"));
         assert!(state.is_some_and(|state| state.bytes > 0));
+    }
+}
+
+/// One group has most of the records and is several times as large as memory: it comes whole, its records in order, and the function
+/// goes on with it from one part of the partition to the next, so that it need not be merged.
+#[test]
+fn a_group_larger_than_memory_goes_from_unit_to_unit() {
+    const HEAD_BYTES: usize = 8;
+    const GROUP_BYTES: u64 = 210_000 * 38;
+    let mut random = Random::new(seed("a_group_larger_than_memory_goes_from_unit_to_unit"));
+    let reduce: ReduceFn = Arc::new(|| -> Reducer {
+        let (mut open, mut number): (Option<Vec<u8>>, u64) = (None, 0);
+        Box::new(move |pair, out| {
+            let head = pair.map(|pair| pair[8..8 + HEAD_BYTES].to_vec());
+            if open != head {
+                if let Some(group) = &open {
+                    let group = u64::from_be_bytes(group[..].try_into().unwrap());
+                    out(format!("{group:016x} has {number}\n").as_bytes());
+                }
+                (open, number) = (head, 0);
+            }
+            if let Some(pair) = pair {
+                out(&[
+                    format!("{number} ").as_bytes(),
+                    &pair[8 + HEAD_BYTES..],
+                    b"\n",
+                ]
+                .concat());
+                number += 1;
+            }
+        })
+    });
+    for (in_order, in_turn, threads) in [
+        (true, false, 1),
+        (true, false, 3),
+        (true, true, 2),
+        (false, false, 1),
+        (false, true, 2),
+    ] {
+        // A line is the number of its group, what orders it there, and where it stood.
+        let mut model: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut input = Vec::new();
+        for line in 0..300_000 {
+            let group = match random.below(10) {
+                0..7 => 500,
+                _ => random.below(1000),
+            };
+            let time = if in_order { random.below(100_000) } else { 0 };
+            let behind = format!("{time:06}{line:08}").into_bytes();
+            // As a hash is.
+            let group = (group as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let group = format!("{group:016x}").into_bytes();
+            input.extend_from_slice(&[&group[..], &behind, b"\n"].concat());
+            model.entry(group).or_default().push(behind);
+        }
+        let mut wanted = Vec::new();
+        for (group, mut lines) in model {
+            // Where no time tells them apart they stay as they came.
+            lines.sort_by_key(|line| line[..6].to_vec());
+            for (number, line) in lines.iter().enumerate() {
+                wanted.extend_from_slice(&[format!("{number} ").as_bytes(), line, b"\n"].concat());
+            }
+            wanted.extend_from_slice(
+                &[&group, format!(" has {}\n", lines.len()).as_bytes()].concat(),
+            );
+        }
+        let sim = Sim::new(threads as u64);
+        sim.put("/in", &input);
+        let inputs = vec![Input::Path("/in".into())];
+        let mut job = Job::new(inputs, Output::Path("/out".into()), Format::Lines);
+        job.memory_bytes = Some(4 << 20);
+        job.boundaries = Boundaries::Uniform;
+        job.threads = Some(threads);
+        job.tuning = SMALL;
+        job.map = Some(each(move |line, made| {
+            let (group, behind) = line[..line.len() - 1].split_at(2 * HEAD_BYTES);
+            let group = u64::from_str_radix(std::str::from_utf8(group).unwrap(), 16).unwrap();
+            // Pairs in no order of their own have the group as their key, and nothing else.
+            let (time, rest) = behind.split_at(if in_order { 6 } else { 0 });
+            made.push_pair(&[&group.to_be_bytes(), time].concat(), rest);
+        }));
+        job.map_makes_pairs = true;
+        job.equal_keys_meet = true;
+        job.equal_heads_meet = in_order.then_some(HEAD_BYTES);
+        job.gives_groups_whole = true;
+        job.reduces_in_turn = in_turn;
+        job.reduce = Some(Arc::clone(&reduce));
+        job.reduce_makes_bytes = Some(Vec::new());
+        let what = format!("in order {in_order}, in turn {in_turn}, {threads} threads");
+        let report = run::sort(&job, &sim, &Stop::new());
+        let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let partitions = report.partitions;
+        compare(&sim.get("/out").unwrap(), &wanted, &what);
+        assert!(partitions.divided > 3, "{what}: {partitions:?}");
+        assert!(
+            partitions.bytes_max < GROUP_BYTES / 8,
+            "{what}: {partitions:?}"
+        );
     }
 }
 
