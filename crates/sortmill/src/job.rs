@@ -264,8 +264,8 @@ pub struct Job {
     /// Keep records with equal keys in one partition, as groups need it, or in parts of it that one reduce function takes one after
     /// the other.
     pub equal_keys_meet: bool,
-    /// Keep records whose keys begin with the same so many bytes in one partition: groups whose records are ordered by the
-    /// rest of the key.
+    /// Keep records whose keys begin with the same so many bytes together so: groups whose records are ordered by the rest of the
+    /// key.
     pub equal_heads_meet: Option<usize>,
     /// What is made of groups needs all of their records: nothing made them fewer on their way.
     pub gives_groups_whole: bool,

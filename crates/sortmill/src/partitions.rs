@@ -544,16 +544,11 @@ impl<'a> Partitions<'a> {
                 let owner = &list[table.owner(slot) as usize];
                 let content = |id: &u32| Arc::clone(&contents[*id as usize]);
                 let ancestors: Vec<_> = owner.ancestors.iter().map(content).collect();
-                let around = table.around(slot);
-                let unit = Unit::of_slot(
-                    &ancestors,
-                    content(&owner.id),
-                    around,
-                    table.words_alike(order, slot),
-                );
+                let (from, to) = table.around(slot);
                 Unit {
-                    goes_on: around.0.is_some_and(|from| self.is_within_group(from)),
-                    ..unit
+                    words_alike: table.words_alike(order, slot),
+                    goes_on: from.is_some_and(|from| self.is_within_group(from)),
+                    ..Unit::of_slot(&ancestors, content(&owner.id), (from, to))
                 }
             })
             .collect();

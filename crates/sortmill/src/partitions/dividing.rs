@@ -64,7 +64,10 @@ impl Partitions<'_> {
         let _one_at_a_time = lock(&self.dividing);
         let table = self.table.now().expect("records have been distributed");
         let parent = self.partition(id);
-        if self.plan.groups_go_on && !self.are_of_one_group(order, batch, rows) {
+        let mut rows = rows.to_vec();
+        let record = |row: &u32| batch.record(*row as usize);
+        rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
+        if self.plan.groups_go_on && !self.are_of_one_group(order, batch, &rows) {
             let mut state = lock(&parent.state);
             state.is_mixed = true;
             if !self.is_large(&state, 1) {
@@ -77,7 +80,7 @@ impl Partitions<'_> {
             .filter(|_| (count as usize) + 2 <= self.plan.partition_count_max)
             .and_then(|slot| {
                 let at = |boundary| table.divide(order, slot, boundary, (count, count + 1));
-                self.middle(order, batch, rows)?.into_iter().find_map(at)
+                self.middle(order, batch, &rows)?.into_iter().find_map(at)
             });
         let mut state = lock(&parent.state);
         let Some(next) = next else {
@@ -107,17 +110,14 @@ impl Partitions<'_> {
         self.table.keep(Arc::new(next));
     }
 
-    /// Boundaries in the middle of the records `rows`, the best first: at a key, or, where half of them have the
+    /// Boundaries in the middle of the sorted records `rows`, the best first: at a key, or, where half of them have the
     /// smallest key, behind that key, so that its partition has no other, and at the place where that key is now.
     /// Before these one below the keys that are least like the median, if they are less so than the smallest: among the
     /// lines of a log, say, there are some without a time, and blocks would seem to have something of all that is to come.
     fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Vec<Boundary>> {
-        let mut rows = rows.to_vec();
-        let record = |row: &u32| batch.record(*row as usize);
-        rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
         let key = |row: &u32| {
             let mut key = Vec::new();
-            order.key_into(record(row), &mut key);
+            order.key_into(batch.record(*row as usize), &mut key);
             key
         };
         let (least, median) = (key(rows.first()?), key(&rows[rows.len() / 2]));
@@ -154,15 +154,13 @@ impl Partitions<'_> {
         Some(boundaries)
     }
 
-    /// Whether half of the records `rows` or more are of one group.
+    /// Whether half of the sorted records `rows` or more are of one group.
     fn are_of_one_group(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> bool {
-        let mut rows = rows.to_vec();
         let record = |row: &u32| batch.record(*row as usize);
         let by_head = |a: &u32, b: &u32| match self.plan.equal_heads_meet {
             Some(head_bytes) => order.compare_heads(record(a), record(b), head_bytes),
             None => order.compare(record(a), record(b)),
         };
-        rows.sort_unstable_by(by_head);
         let groups = rows.chunk_by(|a, b| by_head(a, b).is_eq());
         let most = groups.map(<[u32]>::len).max().unwrap_or(0);
         rows.len() >= TELLING_COUNT && 2 * most >= rows.len()

@@ -112,7 +112,6 @@ impl Unit {
         ancestors: &[Arc<Content>],
         own: Arc<Content>,
         (from, to): (Option<&Boundary>, Option<&Boundary>),
-        words_alike: usize,
     ) -> Self {
         let wanted = |content| Content::between(content, from, to);
         let mut contents: Vec<_> = ancestors.iter().filter_map(wanted).collect();
@@ -121,7 +120,7 @@ impl Unit {
         Self {
             contents,
             range,
-            words_alike,
+            words_alike: 0,
             goes_on: false,
         }
     }
