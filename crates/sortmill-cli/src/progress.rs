@@ -126,7 +126,7 @@ pub fn show<T>(
         let _ended = Ended(&end);
         // Where no thread is left, the job is done without words.
         let _ = std::thread::Builder::new().spawn_scoped(threads, || {
-            Teller::new(shown).tell_until(&end, || progress.now(os));
+            Teller::new(shown, say).tell_until(&end, || progress.now(os));
         });
         work()
     })
@@ -181,31 +181,37 @@ const PLAIN_EVERY_NS: (u64, u64) = (2_000_000_000, 60_000_000_000);
 /// Rates are those of so much time.
 const RATES_NS: u64 = 3_000_000_000;
 
-struct Teller {
+struct Teller<S> {
     shown: Shown,
+    /// What takes a program's lines.
+    say: S,
     /// What was seen in the last seconds, of one phase.
     seen: VecDeque<Snapshot>,
     /// When a log was told last.
     told_ns: u64,
 }
 
-impl Teller {
-    fn new(shown: Shown) -> Self {
+impl<S: FnMut(&str)> Teller<S> {
+    fn new(shown: Shown, say: S) -> Self {
         Self {
             shown,
+            say,
             seen: VecDeque::new(),
             told_ns: 0,
         }
     }
 
-    fn tell_until(&mut self, end: &End, now: impl Fn() -> Snapshot) {
+    fn tell_until(&mut self, end: &End, mut now: impl FnMut() -> Snapshot) {
         let every = match self.shown {
             Shown::Line(_) | Shown::Plain => LINE_EVERY,
             Shown::Json { .. } => JSON_EVERY,
         };
         let mut snapshot = now();
         loop {
-            self.tell(&snapshot);
+            // The end is told once and below, also where the job is over before this thread first looks.
+            if snapshot.phase != Phase::Done {
+                self.tell(&snapshot);
+            }
             let has_ended = end.wait(every);
             snapshot = now();
             if has_ended {
@@ -214,7 +220,7 @@ impl Teller {
         }
         match &mut self.shown {
             Shown::Line(line) => line.wipe(),
-            Shown::Json { .. } if snapshot.phase == Phase::Done => self.tell(&snapshot),
+            Shown::Json { goes_on: false } if snapshot.phase == Phase::Done => self.tell(&snapshot),
             Shown::Plain | Shown::Json { .. } => {}
         }
     }
@@ -235,8 +241,7 @@ impl Teller {
                     note(&pieces(snapshot, &rates).join(", "));
                 }
             }
-            Shown::Json { goes_on: true } if snapshot.phase == Phase::Done => {}
-            Shown::Json { .. } => say(&json_line(snapshot, &rates)),
+            Shown::Json { .. } => (self.say)(&json_line(snapshot, &rates)),
         }
     }
 
@@ -410,5 +415,38 @@ mod tests {
         ] {
             assert_eq!(fitting(&pieces, room), expected, "{room}");
         }
+    }
+
+    /// A short job is over before the thread that tells of it first looks, and its end was told twice then.
+    #[test]
+    fn the_end_is_told_once_however_soon_it_comes() {
+        let snapshot = |phase: Phase| Snapshot {
+            elapsed_ns: 1,
+            phase,
+            parts: Vec::new(),
+            share: None,
+            disk: None,
+            work: None,
+        };
+        let told = |goes_on: bool, phases: &[Phase]| -> Vec<String> {
+            let (end, mut told) = (End::default(), Vec::new());
+            let mut looks = phases.iter();
+            let say = |line: &str| {
+                let object: serde_json::Value = serde_json::from_str(line).unwrap();
+                told.push(object["phase"].as_str().unwrap().to_owned());
+            };
+            Teller::new(Shown::Json { goes_on }, say).tell_until(&end, || {
+                end.come();
+                snapshot(*looks.next().unwrap())
+            });
+            told
+        };
+        let (sort, done) = (Phase::Sort, Phase::Done);
+        assert_eq!(told(false, &[done, done]), ["done"]);
+        assert_eq!(told(false, &[sort, done]), ["sort", "done"]);
+        assert_eq!(told(true, &[done, done]), [""; 0]);
+        assert_eq!(told(true, &[sort, done]), ["sort"]);
+        // It failed.
+        assert_eq!(told(false, &[sort, sort]), ["sort"]);
     }
 }
