@@ -280,6 +280,27 @@ def test_distinct_counts_and_sessions(tmp_path: Path, draw: random.Random) -> No
     assert found == [[user, str(session), str(n), str(time)] for (user, session, time), n in zip(begins, sizes)]
 
 
+def test_functions_of_sessions(tmp_path: Path, draw: random.Random) -> None:
+    """They are called where sessions are numbered, for each session once, with its clicks in the order of time."""
+    model = clicks(tmp_path / "in", draw, 10_000)
+
+    def path(key: tuple[str, int], records: Iterator[Record]) -> list[Record]:
+        return [{"user": key[0], "session": key[1], "path": " ".join(record["page"] for record in records)}]
+
+    numbered = table(sm.Pipeline(), tmp_path / "in").group_by("user").sessions("time", 100)
+    columns = {"user": str, "session": int, "path": str}
+    paths = numbered.group_by("user", "session").apply(path, sort="time", columns=columns)
+    found = {(one["user"], one["session"]): one["path"] for one in paths.collect(memory=MEMORY)}
+    assert paths.report is not None and len(paths.report.phases) == 1
+    wanted: dict[tuple[str, int], list[str]] = defaultdict(list)
+    last: dict[str, tuple[int, int]] = {}
+    for user, time, page in sorted(model, key=lambda click: click[:2]):
+        before, session = last.get(user, (time, 0))
+        last[user] = (time, session + (time - before > 100))
+        wanted[user, last[user][1]].append(page)
+    assert found == {key: " ".join(pages) for key, pages in wanted.items()}
+
+
 def test_shuffle_and_sample(tmp_path: Path) -> None:
     lines = [f"line {number}" for number in range(5000)]
     (tmp_path / "in").write_text("\n".join(lines))

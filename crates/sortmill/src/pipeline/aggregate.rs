@@ -509,6 +509,13 @@ impl State {
         }
     }
 
+    /// There: so many different values have been counted before.
+    pub fn count_values(&mut self, count: u64) {
+        if let Self::Distinct(all) = self {
+            *all += count;
+        }
+    }
+
     /// There: so many values more are to come. `None` if that is too many.
     pub fn expect(&mut self, count: u64) -> Option<()> {
         match self {

@@ -32,8 +32,9 @@ use sortmill_io::sync::Arc;
 
 use super::aggregate::Owned;
 use super::column::{Column, Type, Value};
+use super::parts::Parts;
 use super::reckon::shown;
-use super::verbs::{EachFn, FilterFn, Parts, Sink};
+use super::verbs::{EachFn, FilterFn, Sink};
 use super::{NodeKind, Step, Table};
 use crate::error::{Error, ErrorKind, Result};
 

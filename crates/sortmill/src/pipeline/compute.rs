@@ -106,6 +106,12 @@ impl With {
         Ok((Self(from), columns))
     }
 
+    /// Where column `at` is in it, if its values are there as they were.
+    pub fn keeps(&self, at: usize) -> Option<usize> {
+        let mut from = self.0.iter();
+        from.position(|from| matches!(from, From::Column(column) if *column == at))
+    }
+
     /// Hands the record that `record` becomes to `next`.
     pub fn go(&self, record: &[Value<'_>], next: Sink<'_>) -> Result<()> {
         let texts = Texts::default();

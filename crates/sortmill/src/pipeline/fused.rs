@@ -9,8 +9,9 @@ use super::column::{Column, Value};
 use super::combine::PairSink;
 use super::letters::WordFinder;
 use super::line_rows::{each_field, ends_no_line};
+use super::parts::{How, Parts};
 use super::shuffle::Feed;
-use super::verbs::{How, Parts, Step, each_part};
+use super::verbs::{Step, each_part};
 use crate::error::{Error, Result};
 
 /// Steps that make one column of text out of column `at`, of which every value is a key.

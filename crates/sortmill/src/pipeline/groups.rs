@@ -12,6 +12,7 @@ use super::key::OrderColumn;
 use super::order::Order;
 use super::reduce::streamed;
 use super::shuffle::{Applied, Shuffle};
+use super::together::Together;
 use super::verbs::Sink;
 use super::{By, Groups, Table, wrong};
 use crate::error::Result;
@@ -87,6 +88,16 @@ impl Groups {
     ) -> Result<Table> {
         let find = |order: &Order<'_>| order.find(&self.table.columns);
         let key: Vec<OrderColumn> = order.iter().map(find).collect::<Result<_>>()?;
+        let name = match order {
+            [] => self.name(),
+            order => format!("{}, sorted by {}", self.name(), super::by_words(order)),
+        };
+        let is_together = !self.is_sorted && self.stand_together(&key);
+        if let (Applied::Function(make, of), true) = (&applied, is_together) {
+            let (make, of) = (Arc::clone(make), of.clone());
+            let together = Together::apply(&self.table.columns, &self.by, make, of);
+            return self.table.together(name, together, made);
+        }
         let mut shuffle = Shuffle::apply(&self.table.columns, &self.by, &key, applied);
         if self.is_sorted {
             if !key.is_empty() {
@@ -95,10 +106,6 @@ impl Groups {
             }
             shuffle = shuffle.sorted();
         }
-        let name = match order {
-            [] => self.name(),
-            order => format!("{}, sorted by {}", self.name(), super::by_words(order)),
-        };
         self.table.bring(name, shuffle, made)
     }
 

@@ -90,6 +90,11 @@ impl KeyColumn {
     }
 }
 
+/// Whether a value in a key that has [room](KeyColumn::leave_room) is missing.
+pub fn is_null(value: &[u8]) -> bool {
+    value.first() == Some(&NULL_LAST)
+}
+
 /// The parts of the key that `columns` make, which are some of `table`.
 #[must_use]
 pub fn key_columns(table: &[Column], columns: &[OrderColumn]) -> Vec<KeyColumn> {

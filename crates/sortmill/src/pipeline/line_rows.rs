@@ -9,8 +9,9 @@ use super::cells::without_end;
 use super::column::{Value, row};
 use super::combine::PairSink;
 use super::draw::Place;
+use super::parts::{How, Parts};
 use super::shuffle::Feed;
-use super::verbs::{How, Parts, Step};
+use super::verbs::Step;
 use crate::error::Error;
 use crate::stage::kernel::{LOOKED_BYTES, equals, find_end};
 

@@ -4,7 +4,8 @@
 use super::aggregate::Owned;
 use super::column::{Value, row};
 use super::letters::WordFinder;
-use super::verbs::{How, Parts, Sink, rows_of_words};
+use super::parts::{How, Parts};
+use super::verbs::{Sink, rows_of_words};
 use crate::error::Result;
 
 /// What becomes of a record may have so many bytes without being waited for: any mapper has room for that.
@@ -202,7 +203,8 @@ fn rows(
 mod tests {
     use std::cell::Cell;
 
-    use super::super::verbs::{Going, Step, Steps, ngrams, split, words};
+    use super::super::parts::{ngrams, split, words};
+    use super::super::verbs::{Going, Step, Steps};
     use super::*;
     use crate::batch::Pause;
 

@@ -50,6 +50,7 @@ mod mix;
 mod needed;
 mod observe;
 mod order;
+mod parts;
 mod paste;
 mod paths;
 mod patterns;
@@ -71,6 +72,7 @@ mod time;
 mod time_format;
 mod timed;
 mod to;
+mod together;
 mod unpivot;
 mod verbs;
 mod watched;
@@ -94,6 +96,7 @@ use patterns::Pattern;
 use read::Inputs;
 use shuffle::Shuffle;
 use to::To;
+use together::{Standing, Together};
 use verbs::Step;
 
 pub use aggregate::{
@@ -120,6 +123,7 @@ pub use laid::{Laid, LaidColumn, Laying};
 pub use lists::{Unpacked, unpack};
 pub use observe::Observed;
 pub use order::{By, Order};
+pub use parts::{Parts, extract, fields, ngrams, split, words};
 pub use paste::paste;
 pub use paths::expand;
 pub use patterns::{Matches, matches};
@@ -130,7 +134,7 @@ pub use rows::{HandRows, MakeHandRows, MakeRows, RowFile, Rows, heading as rows_
 pub use runner::{Kept, Runner};
 pub use time::{Moment, TIMESTAMPS};
 pub use timed::{from_epoch, parse_time};
-pub use verbs::{EachFn, FilterFn, Parts, Sink, extract, fields, ngrams, split, words};
+pub use verbs::{EachFn, FilterFn, Sink};
 pub use watched::{PhaseNow, Watched};
 pub use whole::Group;
 pub use write::Form;
@@ -491,6 +495,12 @@ impl Table {
         self.nodes.iter().any(is_shuffle)
     }
 
+    /// What is made of groups whose records stand together.
+    fn together(&self, name: String, together: Together, columns: Vec<Column>) -> Result<Self> {
+        let name = format!("{name}, whose records stand together");
+        self.then(name, NodeKind::Step(Step::Together(together)), columns)
+    }
+
     fn bring(&self, name: String, shuffle: Shuffle, columns: Vec<Column>) -> Result<Self> {
         self.then(name, NodeKind::Shuffle(Arc::new(shuffle)), columns)
     }
@@ -553,17 +563,24 @@ impl Groups {
         }
         let follows_input = computed.iter().any(Computed::follows_input);
         let is_ordered = !ordered.is_empty();
-        let made = if ordered.len() > 1 || is_ordered && follows_input {
+        let stand_together = self.stand_together(&[]);
+        let made = if stand_together && !is_ordered {
+            let together = Together::agg(&self.table.columns, &self.by, computed);
+            self.table.together(self.name(), together, columns)?
+        } else if ordered.len() > 1 || is_ordered && follows_input {
             self.agg_in_turns(&computed, ordered, columns)?
         } else {
             let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
             let shuffle = match self.is_sorted && !is_ordered {
                 true => shuffle.sorted(),
+                // Those of a group are in no order of their values.
+                false if stand_together => shuffle.of_records_together(),
                 false => shuffle,
             };
             self.table.bring(self.name(), shuffle, columns)?
         };
-        if !(self.is_sorted && is_ordered) {
+        let is_sorted_at_once = !is_ordered && !stand_together;
+        if !self.is_sorted || is_sorted_at_once {
             return Ok(made);
         }
         let names = self.columns();
@@ -573,6 +590,12 @@ impl Groups {
             nulls_last: true,
         });
         made.sort_by(&order.collect::<Vec<_>>())
+    }
+
+    /// Whether the records of each stand together as they are, in the order `order`.
+    fn stand_together(&self, order: &[OrderColumn]) -> bool {
+        let standing = Standing::of(&self.table.nodes);
+        standing.is_some_and(|standing| standing.groups(&self.by, order))
     }
 
     fn columns(&self) -> Vec<Column> {

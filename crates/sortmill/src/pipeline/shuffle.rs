@@ -30,12 +30,14 @@ use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
 use super::rows::halves;
 use super::sessions::{self, Sessions};
+use super::together::Standing;
 use super::verbs::Sink;
 use super::words::{Narrow, Open};
 use crate::error::Result;
 
 mod columns;
 mod feed;
+mod near;
 
 pub(super) use feed::Feed;
 
@@ -45,6 +47,9 @@ pub(super) struct Shuffle {
     key: Vec<KeyColumn>,
     /// What says how many values there are, in pairs of their own in front of those with values, if that is needed.
     counted: Option<Computed>,
+    /// What is fed to it by a reducer comes group by group, each of them one pair in front of its values where it is small
+    /// (`near.rs`).
+    stand_together: bool,
     /// So many parts of the key tell the group, where there are groups; the others order its records.
     group_count: usize,
     /// Groups come in the order of their keys, and no hash stands in front of them.
@@ -100,6 +105,7 @@ impl Shuffle {
         Self {
             how,
             counted: None,
+            stand_together: false,
             group_count: key.len(),
             is_sorted: false,
             key,
@@ -151,6 +157,17 @@ impl Shuffle {
         shuffle.counted = counted;
         shuffle.narrow = narrow;
         shuffle
+    }
+
+    /// The same groups where the records of each come one behind the other, if that is of use: where different values are counted.
+    pub fn of_records_together(mut self) -> Self {
+        self.stand_together = self.orders_within() && self.counted.is_none();
+        if self.stand_together
+            && let Some(last) = self.key.last_mut()
+        {
+            last.leave_room();
+        }
+        self
     }
 
     /// Groups whose records come in the order of the columns `order`, those that are equal there in that of the input.
@@ -265,6 +282,23 @@ impl Shuffle {
     pub fn sorts_first_by(&self, at: usize) -> bool {
         let is_first = |part: &KeyColumn| part.at == at && !part.descending;
         matches!(self.how, How::Sort) && self.key.first().is_some_and(is_first)
+    }
+
+    /// In what way the records stand that come out, where that is known.
+    pub fn standing(&self) -> Option<Standing> {
+        let How::Apply(Applied::Sessions(_)) = self.how else {
+            return None;
+        };
+        let (of_group, within) = self.key.split_at(self.group_count);
+        Some(Standing {
+            by: of_group.iter().map(|part| part.at).collect(),
+            // The number of the session, behind all others.
+            then: Some(self.columns.len()),
+            order: within
+                .iter()
+                .map(|part| (part.at, part.descending))
+                .collect(),
+        })
     }
 
     /// Whether it hands out all records of a group, and nothing made of several.
@@ -403,6 +437,16 @@ impl Hand {
             self.next_key(shuffle, key, sink)?;
         }
         match &shuffle.how {
+            How::Group(aggregates) if self.is_in_front && shuffle.stand_together => {
+                let mut rest = value;
+                let count = take_count(&mut rest).ok_or_else(corrupt)?;
+                self.states
+                    .iter_mut()
+                    .for_each(|state| state.count_values(count));
+                merge(aggregates, &mut self.states, rest)
+            }
+            // A value alone.
+            How::Group(_) if value.is_empty() && shuffle.stand_together => Ok(()),
             How::Group(_) if self.is_in_front => {
                 let mut rest = value;
                 let count = take_count(&mut rest).filter(|_| rest.is_empty());
@@ -413,19 +457,7 @@ impl Hand {
                     .try_for_each(expect)
                     .ok_or_else(corrupt)
             }
-            How::Group(aggregates) => {
-                let mut rest = value;
-                let mut is_earlier = false;
-                for (aggregate, state) in aggregates.iter().zip(&mut self.states) {
-                    let merged = aggregate.merge(state, &mut rest, &mut is_earlier);
-                    merged.ok_or_else(corrupt)?;
-                }
-                if rest.is_empty() {
-                    Ok(())
-                } else {
-                    Err(corrupt())
-                }
-            }
+            How::Group(aggregates) => merge(aggregates, &mut self.states, value),
             How::Apply(applied) => {
                 let with = (applied, self.applying.as_mut().expect("it was made"));
                 apply(shuffle, &self.values, value, with, sink)
@@ -475,8 +507,8 @@ impl Hand {
                 self.states.extend(aggregates.iter().map(Computed::begin));
             }
         }
-        self.is_in_front =
-            shuffle.counted.is_some() && columns.get(head - hash_bytes) == Some(&key::IN_FRONT);
+        let has_fronts = shuffle.counted.is_some() || shuffle.stand_together;
+        self.is_in_front = has_fronts && columns.get(head - hash_bytes) == Some(&key::IN_FRONT);
         let (kept, from) = match is_same {
             true => (shuffle.group_count, head - hash_bytes),
             false => (0, 0),
@@ -565,6 +597,21 @@ impl Hand {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Adds what was written of some records of a group to what is known of it.
+fn merge(aggregates: &[Computed], states: &mut [State], from: &[u8]) -> Result<()> {
+    let mut rest = from;
+    let mut is_earlier = false;
+    for (aggregate, state) in aggregates.iter().zip(states) {
+        let merged = aggregate.merge(state, &mut rest, &mut is_earlier);
+        merged.ok_or_else(corrupt)?;
+    }
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(corrupt())
     }
 }
 

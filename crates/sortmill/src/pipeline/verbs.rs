@@ -10,7 +10,7 @@ use sortmill_io::sync::Arc;
 
 use super::aggregate::State;
 use super::closures::told;
-use super::column::{Column, Type, Value, row};
+use super::column::{Column, Value, row};
 use super::compute::With;
 use super::draw::{Place, Sample};
 use super::gather::{Batches, Batching};
@@ -18,10 +18,12 @@ use super::letters::WordFinder;
 use super::lists::{Unpack, Unpacking};
 use super::long_text::Cutting;
 use super::observe::Observe;
+use super::parts::{How, Parts};
 use super::patterns::Pattern;
 use super::reckon::Reckoned;
 use super::several::Spread;
 use super::time::TIMESTAMPS;
+use super::together::{Open, Together};
 use super::unpivot::Unpivot;
 use crate::batch::Pause;
 use crate::error::{Error, ErrorKind, Result};
@@ -35,163 +37,6 @@ pub type FilterFn = Arc<dyn Fn(&[Value<'_>]) -> Result<bool> + Send + Sync>;
 
 /// A function of the values of the columns it was asked for, which hands any number of records to its second argument.
 pub type EachFn = Arc<dyn Fn(&[Value<'_>], Sink<'_>) -> Result<()> + Send + Sync>;
-
-/// A built-in function from one column to a record for each part of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Parts {
-    /// The column that is cut.
-    pub column: String,
-    /// What the columns are called that come out.
-    pub made: Vec<Column>,
-    /// Columns that stay, in front of those.
-    pub kept: Vec<String>,
-    pub(super) how: How,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum How {
-    Words { lower: bool },
-    Ngrams { count: usize, lower: bool },
-    Split { by: Vec<u8> },
-    Fields { by: Vec<u8> },
-    Extract { pattern: Pattern },
-}
-
-fn parts(column: impl Into<String>, made: &str, how: How) -> Parts {
-    Parts {
-        column: column.into(),
-        made: vec![Column::new(made, Type::String)],
-        kept: Vec::new(),
-        how,
-    }
-}
-
-/// Each word of `column`, as the column `word`: letters and digits of any script (Unicode: alphabetic or numeric), as many
-/// as stand together. Whatever is no UTF-8 stands between words.
-pub fn words(column: impl Into<String>) -> Parts {
-    parts(column, "word", How::Words { lower: false })
-}
-
-/// Each row of `count` words of `column` that follow one another, with spaces between, as the column `ngram`.
-pub fn ngrams(column: impl Into<String>, count: usize) -> Parts {
-    parts(
-        column,
-        "ngram",
-        How::Ngrams {
-            count,
-            lower: false,
-        },
-    )
-}
-
-/// What stands between the places where `by` is in `column`, as the column `part`; empty parts too.
-pub fn split(column: impl Into<String>, by: impl Into<Vec<u8>>) -> Parts {
-    parts(column, "part", How::Split { by: by.into() })
-}
-
-/// One record of what stands between the places where `by` is in `column`: as many columns as `made`, each read as what
-/// its type says. A record with more or fewer parts, or one that is no such value, is bad input.
-pub fn fields(column: impl Into<String>, by: impl Into<Vec<u8>>, made: Vec<Column>) -> Parts {
-    Parts {
-        column: column.into(),
-        made,
-        kept: Vec::new(),
-        how: How::Fields { by: by.into() },
-    }
-}
-
-/// One record of the parts in parentheses of the regular expression `pattern` where it is first found in `column`: as many
-/// columns as `made`, each read as what its type says. Records where it is not found are left out, and a part of it that took
-/// no part is empty text, or no value where that may be.
-///
-/// # Errors
-/// [`ErrorKind::Usage`] for an expression that cannot be read, or has another number of parts in parentheses.
-pub fn extract(column: impl Into<String>, pattern: &str, made: Vec<Column>) -> Result<Parts> {
-    let pattern = Pattern::new(pattern)?;
-    if pattern.group_count() != made.len() {
-        let (parts, columns) = (pattern.group_count(), made.len());
-        let cause = format!("{parts} parts in parentheses and {columns} columns");
-        return Err(super::wrong(cause));
-    }
-    Ok(Parts {
-        column: column.into(),
-        made,
-        kept: Vec::new(),
-        how: How::Extract { pattern },
-    })
-}
-
-impl Parts {
-    /// With words in lower case (Unicode, of each word by itself); of others the same.
-    #[must_use]
-    pub fn lower(mut self) -> Self {
-        if let How::Words { lower } | How::Ngrams { lower, .. } = &mut self.how {
-            *lower = true;
-        }
-        self
-    }
-
-    /// With another name for the one column that comes out.
-    #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
-        if let [only] = &mut self.made[..] {
-            name.clone_into(&mut only.name);
-        }
-        self
-    }
-
-    /// With `columns` of the record in front of those that are made of it, in each record that comes out.
-    #[must_use]
-    pub fn keeping(mut self, columns: &[&str]) -> Self {
-        self.kept = columns.iter().map(|&name| name.to_owned()).collect();
-        self
-    }
-
-    /// Why it cannot be done, if it cannot.
-    pub(super) fn wrong(&self) -> Option<&'static str> {
-        match &self.how {
-            How::Ngrams { count: 0, .. } => Some("an n-gram has at least one word"),
-            How::Split { by } | How::Fields { by } if by.is_empty() => {
-                Some("what parts are cut at has at least one byte")
-            }
-            _ if self.made.is_empty() => Some("at least one column comes out"),
-            _ => None,
-        }
-    }
-
-    /// Of no text at all no records are made; where each text makes one, that is bad input.
-    pub(super) fn of_null(&self) -> Result<()> {
-        match self.how {
-            How::Fields { .. } => {
-                let cause = format!("column {} is null, and has no fields", self.column);
-                Err(Error::new(ErrorKind::Input, "reading fields", cause))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses a record with `found` fields if that is not as many as there should be.
-    pub(super) fn check_count(&self, found: usize) -> Result<()> {
-        let wanted = self.made.len();
-        if found == wanted {
-            return Ok(());
-        }
-        let cause = format!("it has {found} fields where {wanted} are expected");
-        Err(Error::new(ErrorKind::Input, "reading fields", cause))
-    }
-
-    /// Its name, for people.
-    pub(super) fn name(&self) -> String {
-        let name = match &self.how {
-            How::Words { .. } => "words".to_owned(),
-            How::Ngrams { count, .. } => format!("{count}-grams"),
-            How::Split { .. } => "split".to_owned(),
-            How::Fields { .. } => "fields".to_owned(),
-            How::Extract { .. } => "parts of a pattern".to_owned(),
-        };
-        format!("{name} of {}", self.column)
-    }
-}
 
 /// A step, and where its columns are.
 #[derive(Clone)]
@@ -230,6 +75,30 @@ pub(super) enum Step {
     Unpack(Unpack),
     Unpivot(Unpivot),
     Spread(Spread),
+    Together(Together),
+}
+
+impl Step {
+    /// Where column `at` is behind it, if the values of each record that comes out are there as they were, and records keep their order.
+    pub fn keeps(&self, at: usize) -> Option<usize> {
+        match self {
+            Self::Filter { .. }
+            | Self::Matches { .. }
+            | Self::Sample(_)
+            | Self::KeepIf(_)
+            | Self::Observe(_) => Some(at),
+            Self::Select(columns) => columns.iter().position(|&column| column == at),
+            Self::With(with) => with.keeps(at),
+            Self::Together(together) => together.keeps(at),
+            Self::Parts { .. }
+            | Self::PartsBeside { .. }
+            | Self::Each { .. }
+            | Self::Batches(_)
+            | Self::Unpack(_)
+            | Self::Unpivot(_)
+            | Self::Spread(_) => None,
+        }
+    }
 }
 
 /// Where the record in hand comes from and where what becomes of it goes.
@@ -288,6 +157,8 @@ struct Scratch {
     /// A list for whose numbers there was no room, or a text for whose parts.
     unpacking: Option<Box<Unpacking>>,
     cutting: Option<Box<Cutting>>,
+    /// The group that is open.
+    open: Option<Box<Open>>,
 }
 
 impl Scratch {
@@ -303,6 +174,9 @@ impl Steps {
             let mut scratch = Scratch::default();
             if let Step::Batches(batches) = step {
                 scratch.batching = Some(Box::new(Batching::new(batches)));
+            }
+            if let Step::Together(_) = step {
+                scratch.open = Some(Box::default());
             }
             (step.clone(), scratch)
         };
@@ -334,6 +208,9 @@ impl Steps {
         for at in 0..self.steps.len() {
             if pause == Pause::Room || self.is_held() {
                 break;
+            }
+            if pause == Pause::End {
+                end_groups(&mut self.steps[at..], going, sink)?;
             }
             let Some(batching) = &mut self.steps[at].1.batching else {
                 continue;
@@ -412,6 +289,17 @@ fn drain(steps: &mut [(Step, Scratch)], going: Going<'_>, sink: Sink<'_>) -> Res
         go(rest, Going { place, ..going }, made, sink)
     };
     batching.drain(next, going.is_full)
+}
+
+/// Ends the groups of the first of `steps`, if it is one that has some.
+fn end_groups(steps: &mut [(Step, Scratch)], going: Going<'_>, sink: Sink<'_>) -> Result<()> {
+    let Some(((step, scratch), rest)) = steps.split_first_mut() else {
+        return Ok(());
+    };
+    let (Step::Together(together), Some(open)) = (step, &mut scratch.open) else {
+        return Ok(());
+    };
+    together.end(open, &mut |made| go(rest, going, made, sink))
 }
 
 fn go(
@@ -501,6 +389,10 @@ fn go(
         Step::With(with) => with.go(record, next),
         Step::Unpivot(unpivot) => unpivot.go(record, next),
         Step::Spread(spread) => spread.go(record, next),
+        Step::Together(together) => {
+            let open = scratch.open.as_mut().expect("it was made");
+            together.go(open, record, next)
+        }
         Step::KeepIf(condition) => match condition.is_true(record)? {
             true => next(record),
             false => Ok(()),
@@ -681,6 +573,8 @@ pub(super) fn each_part<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::column::Type;
+    use super::super::parts::{fields, ngrams, split, words};
     use super::*;
 
     /// Has one step work on a record.

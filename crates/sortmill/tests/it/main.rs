@@ -45,6 +45,8 @@ mod pipeline_skip_bad;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_times;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_together;
+#[cfg(not(feature = "shuttle"))]
 mod progress;
 #[cfg(not(feature = "shuttle"))]
 mod sort;

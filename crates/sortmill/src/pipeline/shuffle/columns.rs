@@ -27,6 +27,7 @@ impl Shuffle {
             how,
             key,
             counted: None,
+            stand_together: false,
             group_count: self.group_count,
             is_sorted: self.is_sorted,
             rest: self.rest.iter().filter_map(|&at| place(at)).collect(),

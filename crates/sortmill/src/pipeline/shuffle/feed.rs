@@ -6,9 +6,12 @@ use std::ops::Range;
 use sortmill_io::sync::Arc;
 use sortmill_io::sync::atomic::AtomicBool;
 
+use super::near::Near;
 use super::{How, Shuffle};
+use crate::pipeline::aggregate::{Computed, State};
 use crate::pipeline::column::Value;
-use crate::pipeline::combine::{HASH_BYTES, PairSink, Table};
+use crate::pipeline::combine::{HASH_BYTES, PairSink, Table, hashed};
+use crate::pipeline::count_bytes::{COUNT_BYTES_MAX, count_bytes};
 use crate::pipeline::draw::Place;
 use crate::pipeline::key;
 use crate::pipeline::mix::group_hash;
@@ -26,6 +29,8 @@ pub(in crate::pipeline) struct Feed {
     tallies: Option<Tallies>,
     /// How many values groups have that came lately.
     counts: Option<Table>,
+    /// Where groups stand together, the one that is open.
+    near: Option<Near>,
     pub words: Option<Words>,
     /// Where the record lies that the next ones are made of, and how many have come from there.
     place: Option<Place>,
@@ -49,7 +54,8 @@ impl Feed {
     fn with(shuffle: &Arc<Shuffle>, state_bytes: u64, knows_places: bool) -> Self {
         let words = shuffle.narrow.as_ref();
         let words = words.map(|narrow| Words::new(narrow, state_bytes));
-        let tables = 1 + u64::from(shuffle.counted.is_some());
+        let near = (shuffle.stand_together && !knows_places).then(|| Near::new(state_bytes / 2));
+        let tables = 1 + u64::from(shuffle.counted.is_some() || near.is_some());
         let table = match &shuffle.how {
             _ if words.is_some() => None,
             How::Group(aggregates) => {
@@ -67,6 +73,7 @@ impl Feed {
             table,
             tallies: None,
             counts,
+            near,
             words,
             place: None,
             from_place: 0,
@@ -125,6 +132,9 @@ impl Feed {
     }
 
     fn add_any(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
+        if self.near.is_some() && self.add_near(record, pairs) {
+            return;
+        }
         let shuffle = &*self.shuffle;
         if let Some(tallies) = &mut self.tallies {
             self.key.clear();
@@ -191,6 +201,44 @@ impl Feed {
         }
     }
 
+    /// Takes a record of a group that stands together, unless that has become too large.
+    fn add_near(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) -> bool {
+        let (shuffle, key) = (&*self.shuffle, &mut self.key);
+        let (How::Group(aggregates), Some(near)) = (&shuffle.how, &mut self.near) else {
+            return false;
+        };
+        let scratch = (&mut self.whole, &mut self.value);
+        let (of_group, within) = shuffle.key.split_at(shuffle.group_count);
+        key.clear();
+        key::write(of_group, record, key);
+        if !near.is_of(key) {
+            end_near(shuffle, near, (&mut *scratch.0, &mut *scratch.1), pairs);
+            near.open(key, aggregates);
+        }
+        if near.whole().is_none() {
+            return false;
+        }
+        let head = key.len();
+        key::write(within, record, key);
+        if near.add(aggregates, record, &key[head..]) {
+            return true;
+        }
+        // Its values go on as others do, behind what is known of it, which says that none of them has been counted.
+        key.truncate(head);
+        let hash = key::hash_head(of_group, key);
+        let (whole, value) = scratch;
+        hashed(hash, key, whole);
+        put_front(0, aggregates, &near.states, (&mut *whole, value), pairs);
+        near.pass_by();
+        for value in near.values() {
+            key.truncate(head);
+            key.extend_from_slice(value);
+            hashed(hash, key, whole);
+            pairs(whole, &[]);
+        }
+        true
+    }
+
     /// Takes a record of a group that is handed out whole.
     fn add_to_group(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
         let (shuffle, key) = (&*self.shuffle, &mut self.key);
@@ -238,6 +286,10 @@ impl Feed {
 
     /// Hands on what it has kept.
     pub fn end(&mut self, pairs: PairSink<'_>) {
+        if let Some(near) = &mut self.near {
+            let scratch = (&mut self.whole, &mut self.value);
+            end_near(&self.shuffle, near, scratch, pairs);
+        }
         if let Some(words) = &mut self.words {
             words.end(pairs);
         }
@@ -259,4 +311,38 @@ impl Feed {
         }
         self.least_bytes = 0;
     }
+}
+
+/// Ends the group that stands together and is open: if all of it is here, it is one pair.
+fn end_near(
+    shuffle: &Shuffle,
+    near: &mut Near,
+    (whole, value): (&mut Vec<u8>, &mut Vec<u8>),
+    pairs: PairSink<'_>,
+) {
+    if let (How::Group(aggregates), Some(head)) = (&shuffle.how, near.whole()) {
+        let of_group = &shuffle.key[..shuffle.group_count];
+        hashed(key::hash_head(of_group, head), head, whole);
+        let is_value = |value: &&[u8]| !key::is_null(value);
+        let count = near.values().filter(is_value).count() as u64;
+        put_front(count, aggregates, &near.states, (whole, value), pairs);
+    }
+    near.close();
+}
+
+/// Hands on what is known of a group, in front of its values, so many of which have been counted; `whole` tells the group.
+fn put_front(
+    count: u64,
+    aggregates: &[Computed],
+    states: &[State],
+    (whole, value): (&mut Vec<u8>, &mut Vec<u8>),
+    pairs: PairSink<'_>,
+) {
+    whole.push(key::IN_FRONT);
+    value.clear();
+    value.extend_from_slice(count_bytes(count, &mut [0; COUNT_BYTES_MAX]));
+    for (aggregate, state) in aggregates.iter().zip(states) {
+        aggregate.write(state, value);
+    }
+    pairs(whole, value);
 }
