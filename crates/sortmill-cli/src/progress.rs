@@ -126,7 +126,7 @@ pub fn show<T>(
         let _ended = Ended(&end);
         // Where no thread is left, the job is done without words.
         let _ = std::thread::Builder::new().spawn_scoped(threads, || {
-            Teller::new(shown, say).tell_until(&end, || progress.now(os));
+            Teller::new(shown, &say).tell_until(&end, || progress.now(os));
         });
         work()
     })
@@ -181,18 +181,18 @@ const PLAIN_EVERY_NS: (u64, u64) = (2_000_000_000, 60_000_000_000);
 /// Rates are those of so much time.
 const RATES_NS: u64 = 3_000_000_000;
 
-struct Teller<S> {
+struct Teller<'s> {
     shown: Shown,
     /// What takes a program's lines.
-    say: S,
+    say: &'s dyn Fn(&str),
     /// What was seen in the last seconds, of one phase.
     seen: VecDeque<Snapshot>,
     /// When a log was told last.
     told_ns: u64,
 }
 
-impl<S: FnMut(&str)> Teller<S> {
-    fn new(shown: Shown, say: S) -> Self {
+impl<'s> Teller<'s> {
+    fn new(shown: Shown, say: &'s dyn Fn(&str)) -> Self {
         Self {
             shown,
             say,
@@ -399,6 +399,8 @@ fn fitting(pieces: &[String], room: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     #[test]
@@ -429,17 +431,18 @@ mod tests {
             work: None,
         };
         let told = |goes_on: bool, phases: &[Phase]| -> Vec<String> {
-            let (end, mut told) = (End::default(), Vec::new());
+            let (end, told) = (End::default(), RefCell::new(Vec::new()));
             let mut looks = phases.iter();
             let say = |line: &str| {
                 let object: serde_json::Value = serde_json::from_str(line).unwrap();
-                told.push(object["phase"].as_str().unwrap().to_owned());
+                let phase = object["phase"].as_str().unwrap().to_owned();
+                told.borrow_mut().push(phase);
             };
-            Teller::new(Shown::Json { goes_on }, say).tell_until(&end, || {
+            Teller::new(Shown::Json { goes_on }, &say).tell_until(&end, || {
                 end.come();
                 snapshot(*looks.next().unwrap())
             });
-            told
+            told.into_inner()
         };
         let (sort, done) = (Phase::Sort, Phase::Done);
         assert_eq!(told(false, &[done, done]), ["done"]);

@@ -539,7 +539,7 @@ pub struct Groups {
 
 impl Groups {
     /// The same in the order of their columns, upwards, those without a value last: in one job, where sorting what comes out is
-    /// another. Where an order within groups is needed as well, it is another.
+    /// another. Where an order within groups is needed as well, or their records stand together already, it is another.
     #[must_use]
     pub fn sorted(self) -> Self {
         Self {

@@ -12,6 +12,8 @@
 //! | top | those, then all others upwards | floats |
 //! | group | a hash of the columns, the columns, and the one whose values are taken in order | the aggregates' states |
 //! | group, in front of its values | the same with nothing in place of a value | how many values there are |
+//! | group that stands together | the same, one pair of a small group | how many values differ, the aggregates' states |
+//! | the same, of a large one | the group, the columns, and a value | nothing |
 //! | apply | a hash of the columns, the columns, and those that order a group | the other columns, and floats |
 //! | group or apply, sorted | the same without the hash | the same |
 //! | random | 64 bits drawn from seed and place | all columns |

@@ -86,7 +86,6 @@ enum How {
 }
 
 /// The group that is open, in one reducer.
-#[derive(Default)]
 pub(super) struct Open {
     /// Its key, if one is open, and that of the record in hand.
     last: Option<Vec<u8>>,
@@ -117,6 +116,20 @@ impl Together {
         }
     }
 
+    /// That of a reducer, in which none is open.
+    pub fn begin(&self) -> Open {
+        Open {
+            last: None,
+            key: Vec::new(),
+            values: Values::default(),
+            states: Vec::new(),
+            function: match &self.how {
+                How::Agg(_) => None,
+                How::Apply(make, _) => Some(make()),
+            },
+        }
+    }
+
     /// Where column `at` is in what comes out, if its values are there as they were.
     pub fn keeps(&self, at: usize) -> Option<usize> {
         match self.how {
@@ -139,42 +152,27 @@ impl Together {
                 open.states.extend(aggregates.iter().map(Computed::begin));
             }
         }
-        match &self.how {
-            How::Agg(aggregates) => {
-                for (aggregate, state) in aggregates.iter().zip(&mut open.states) {
-                    aggregate.add(state, record);
-                }
-                Ok(())
-            }
-            How::Apply(make, made) => {
-                let function = open.function.get_or_insert_with(|| make());
-                function(Event::Record(record), &mut |values| {
-                    check_values(values, made)?;
-                    next(values)
-                })
+        if let How::Agg(aggregates) = &self.how {
+            for (aggregate, state) in aggregates.iter().zip(&mut open.states) {
+                aggregate.add(state, record);
             }
         }
+        self.tell(open, Event::Record(record), next)
     }
 
     /// Behind the last record of a partition.
     pub fn end(&self, open: &mut Open, next: Sink<'_>) -> Result<()> {
         self.end_group(open, next)?;
         open.last = None;
-        match (&self.how, &mut open.function) {
-            (How::Apply(_, made), Some(function)) => function(Event::End, &mut |values| {
-                check_values(values, made)?;
-                next(values)
-            }),
-            _ => Ok(()),
-        }
+        self.tell(open, Event::End, next)
     }
 
     fn end_group(&self, open: &mut Open, next: Sink<'_>) -> Result<()> {
         let Some(last) = &open.last else {
             return Ok(());
         };
-        match (&self.how, &mut open.function) {
-            (How::Agg(aggregates), _) => {
+        match &self.how {
+            How::Agg(aggregates) => {
                 let (keys, states) = (self.key.len(), &open.states);
                 let values = &mut open.values;
                 values.read(&self.key, last).ok_or_else(corrupt)?;
@@ -186,11 +184,18 @@ impl Together {
                 };
                 row(keys + aggregates.len(), get, next)
             }
-            (How::Apply(_, made), Some(function)) => function(Event::GroupEnd, &mut |values| {
+            How::Apply(..) => self.tell(open, Event::GroupEnd, next),
+        }
+    }
+
+    /// Tells the function of groups what comes, if there is one.
+    fn tell(&self, open: &mut Open, event: Event<'_>, next: Sink<'_>) -> Result<()> {
+        match (&self.how, &mut open.function) {
+            (How::Apply(_, made), Some(function)) => function(event, &mut |values| {
                 check_values(values, made)?;
                 next(values)
             }),
-            (How::Apply(..), None) => Ok(()),
+            _ => Ok(()),
         }
     }
 }

@@ -175,8 +175,8 @@ impl Steps {
             if let Step::Batches(batches) = step {
                 scratch.batching = Some(Box::new(Batching::new(batches)));
             }
-            if let Step::Together(_) = step {
-                scratch.open = Some(Box::default());
+            if let Step::Together(together) = step {
+                scratch.open = Some(Box::new(together.begin()));
             }
             (step.clone(), scratch)
         };

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sortmill::error::{Error, ErrorKind};
 use sortmill::pipeline::{
-    Column, Form, Owned, Settings, Table, Type, Value, col, count, count_distinct, first, if_else,
-    lit, max, mean, min, null, sum,
+    Column, Form, Groups, Owned, Settings, Table, Type, Value, col, count, count_distinct, first,
+    if_else, lit, max, mean, min, null, sum,
 };
 
 use crate::pipeline::{host, run, small};
@@ -245,86 +245,167 @@ fn other_groups_are_brought_together() {
 /// A group whose values fit into some memory is one pair; of a larger one each value is one.
 #[test]
 fn different_values_of_groups_that_stand_together_are_counted() {
-    let clicks = Clicks::new("different_values_of_groups_that_stand_together", 100_000);
-    for (gap, column) in [
-        (GAP, "page"),
-        (GAP, "time"),
-        (1 << 40, "page"),
-        (1 << 40, "time"),
-    ] {
-        let groups = clicks.table().group_by(&["user"]).unwrap();
-        let numbered = groups.sessions("time", gap as u64, "session").unwrap();
-        let page = if_else(col("time").gt(7000i64), null(), col("page"));
-        let numbered = numbered.with_columns(&[("page", page)]).unwrap();
-        let groups = numbered.group_by(&["user", "session"]).unwrap();
-        let of = [
-            count_distinct(column).named("different"),
-            count(),
-            min("time").named("begins"),
-            max("time").named("ends"),
-            sum("time").named("sum"),
-        ];
-        let (mut wanted, mut most) = (Vec::new(), 0);
-        for (user, mut all) in sessions(&clicks) {
-            if gap != GAP {
-                all.iter_mut().for_each(|one| one.2 = 0);
-            }
-            for session in all.chunk_by(|a, b| a.2 == b.2) {
-                let shown = session.iter().filter(|one| one.0 <= 7000);
-                let different = match column {
-                    "page" => shown.map(|one| one.1).collect::<BTreeSet<_>>().len(),
-                    _ => session
-                        .iter()
-                        .map(|one| one.0)
-                        .collect::<BTreeSet<_>>()
-                        .len(),
-                };
-                let (begins, number) = (session[0].0, session[0].2);
-                let (n, sum) = (session.len(), session.iter().map(|one| one.0).sum::<i64>());
-                let ends = session.last().unwrap().0;
-                wanted.push(format!(
-                    "{user},{number},{different},{n},{begins},{ends},{sum}"
-                ));
-                most = most.max(different);
-            }
-        }
-        wanted.sort_unstable();
-        let (found, names) = made(&clicks, &groups.agg(&of).unwrap());
-        assert_eq!(names.len(), 2, "{names:?}");
-        assert!(sorted(&found) == wanted);
-        let pair_count = |threads: usize| {
-            let pipeline = groups.agg(&of).unwrap();
-            let pipeline = pipeline.write(clicks.scratch.path("out"), BARE).unwrap();
-            let settings = Settings {
-                memory_bytes: Some(160 << 20),
-                threads: Some(threads),
-                ..small()
-            };
-            let report = run(&pipeline, &settings).unwrap();
-            report.phases[1].report.fingerprints.distributed.records as usize
-        };
-        // A quarter of a MiB for each of four threads, of which a time takes 9 and 48 beside it.
-        let is_too_large = most * 57 > 256 << 10;
-        assert_eq!(is_too_large, column == "time");
-        let (one, four) = (pair_count(1), pair_count(4));
-        assert_eq!(one, wanted.len(), "{gap} {column}");
-        match is_too_large {
-            true => assert!(four > wanted.len() + most, "{four}"),
-            false => assert_eq!(four, wanted.len(), "{gap} {column}"),
-        }
-        // In order, they are sorted behind that.
-        let (found, names) = made(&clicks, &groups.clone().sorted().agg(&of).unwrap());
-        assert_eq!(names.len(), 3, "{names:?}");
-        let users = |text: &str| -> Vec<(String, u64)> {
-            let parts = text.lines().map(|line| line.split(','));
-            let part = |mut of: std::str::Split<'_, char>| {
-                let user = of.next().unwrap().to_owned();
-                (user, of.next().unwrap().parse().unwrap())
-            };
-            parts.map(part).collect()
-        };
-        assert!(users(&found).is_sorted() && sorted(&found) == wanted);
+    let mut clicks = Clicks::new("different_values_of_groups_that_stand_together", 60_000);
+    // In front of what follows them in a key zeros are marked.
+    let input = clicks.scratch.path("in.txt");
+    let text = std::fs::read_to_string(&input).unwrap();
+    std::fs::write(&input, text.replace("user ", "\0u\0")).unwrap();
+    for (user, ..) in &mut clicks.clicks {
+        *user = user.replace("user ", "\0u\0");
     }
+    let far = 1 << 40;
+    for (gap, by) in [
+        (GAP, &["user", "session"][..]),
+        (far, &["user", "session"]),
+        (GAP, &["session", "user"]),
+        (GAP, &["user"]),
+    ] {
+        for column in ["page", "when"] {
+            let (wanted, most) = wanted_of(&clicks, gap, by, column);
+            let groups = clicks.table().group_by(&["user"]).unwrap();
+            let numbered = groups.sessions("time", gap as u64, "session").unwrap();
+            let shown = |name: &str| if_else(col("time").gt(7000i64), null(), col(name));
+            let numbered = numbered
+                .with_columns(&[("page", shown("page")), ("when", shown("time"))])
+                .unwrap();
+            check_different(
+                &clicks,
+                &numbered.group_by(by).unwrap(),
+                column,
+                &wanted,
+                most,
+            );
+        }
+    }
+}
+
+/// What comes of each group, and how many values differ in it at most; clicks after 7000 show neither page nor time.
+fn wanted_of(clicks: &Clicks, gap: i64, by: &[&str], column: &str) -> (Vec<String>, usize) {
+    let (mut wanted, mut most) = (Vec::new(), 0);
+    for (user, mut all) in sessions(clicks) {
+        if gap != GAP {
+            all.iter_mut().for_each(|one| one.2 = 0);
+        }
+        for group in all.chunk_by(|a, b| by.len() == 1 || a.2 == b.2) {
+            let shown = || group.iter().filter(|one| one.0 <= 7000);
+            let different = match column {
+                "page" => shown().map(|one| one.1).collect::<BTreeSet<_>>().len(),
+                _ => shown().map(|one| one.0).collect::<BTreeSet<_>>().len(),
+            };
+            let (begins, session) = (group[0].0, group[0].2);
+            let (n, sum) = (group.len(), group.iter().map(|one| one.0).sum::<i64>());
+            let ends = group.last().unwrap().0;
+            let least = shown().map(|one| one.1).min().unwrap_or("");
+            let told = match by {
+                ["user"] => user.to_owned(),
+                ["user", _] => format!("{user},{session}"),
+                _ => format!("{session},{user}"),
+            };
+            wanted.push(format!(
+                "{told},{different},{n},{begins},{ends},{sum},{least}"
+            ));
+            most = most.max(different);
+        }
+    }
+    wanted.sort_unstable();
+    (wanted, most)
+}
+
+fn check_different(clicks: &Clicks, groups: &Groups, column: &str, wanted: &[String], most: usize) {
+    let of = [
+        count_distinct(column).named("different"),
+        count(),
+        min("time").named("begins"),
+        max("time").named("ends"),
+        sum("time").named("sum"),
+        min("page").named("least"),
+    ];
+    let (found, names) = made(clicks, &groups.agg(&of).unwrap());
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(sorted(&found) == wanted);
+    let pair_count = |threads: usize| {
+        let pipeline = groups.agg(&of).unwrap();
+        let pipeline = pipeline.write(clicks.scratch.path("out"), BARE).unwrap();
+        let settings = Settings {
+            memory_bytes: Some(160 << 20),
+            threads: Some(threads),
+            ..small()
+        };
+        let report = run(&pipeline, &settings).unwrap();
+        report.phases[1].report.fingerprints.distributed.records as usize
+    };
+    // A quarter of a MiB for each of four threads, of which a time takes 9 and 48 beside it.
+    let is_too_large = most * 57 > 256 << 10;
+    assert_eq!(is_too_large, column == "when");
+    let (one, four) = (pair_count(1), pair_count(4));
+    assert_eq!(one, wanted.len(), "{column}");
+    match is_too_large {
+        true => assert!(four > wanted.len() + most, "{four}"),
+        false => assert_eq!(four, wanted.len(), "{column}"),
+    }
+    // In order, they are sorted behind that.
+    let (found, names) = made(clicks, &groups.clone().sorted().agg(&of).unwrap());
+    assert_eq!(names.len(), 3, "{names:?}");
+    let firsts: Vec<&str> = found
+        .lines()
+        .map(|line| line.split(',').next().unwrap())
+        .collect();
+    let numbers: Option<Vec<u64>> = firsts.iter().map(|first| first.parse().ok()).collect();
+    assert!(numbers.map_or_else(|| firsts.is_sorted(), |numbers| numbers.is_sorted()));
+    assert!(sorted(&found) == wanted);
+}
+
+/// The last group of each partition comes at its end, and what gathers batches behind it ends after that.
+#[test]
+fn what_is_behind_them_gets_all_groups() {
+    let clicks = Clicks::new("what_is_behind_them_gets_all_groups", 20_000);
+    let mut wanted = Vec::new();
+    for (user, all) in sessions(&clicks) {
+        for session in all.chunk_by(|a, b| a.2 == b.2) {
+            wanted.push(format!("{user},{},{}", session[0].2, 2 * session.len()));
+        }
+    }
+    wanted.sort_unstable();
+    let groups = numbered(&clicks).group_by(&["user", "session"]).unwrap();
+    let columns = [
+        ("user", Type::String),
+        ("session", Type::U64),
+        ("twice", Type::U64),
+    ];
+    let columns = columns.map(|(name, kind)| Column::new(name, kind));
+    let kinds = columns.each_ref().map(|column| column.kind);
+    let doubled = groups
+        .agg(&[count()])
+        .unwrap()
+        .map_batches(
+            &["user", "session", "count"],
+            columns.to_vec(),
+            70,
+            move |batch, out| {
+                for at in 0..batch.len() {
+                    batch.with(&kinds, at, |values| {
+                        let Value::U64(count) = values[2] else {
+                            panic!("{values:?}");
+                        };
+                        out(&[values[0], values[1], Value::U64(2 * count)])
+                    })?;
+                }
+                Ok(())
+            },
+        )
+        .unwrap()
+        .observe(&[count().named("seen"), sum("twice").named("all")])
+        .unwrap();
+    let (found, names) = made(&clicks, &doubled);
+    assert_eq!(names, [ONE]);
+    assert!(sorted(&found) == wanted);
+    let pipeline = doubled.write(clicks.scratch.path("out"), BARE).unwrap();
+    let observed = run(&pipeline, &small()).unwrap().observed;
+    assert_eq!(observed.number("seen").unwrap(), wanted.len() as f64);
+    assert_eq!(
+        observed.number("all").unwrap(),
+        2.0 * clicks.clicks.len() as f64
+    );
 }
 
 #[test]
