@@ -53,6 +53,7 @@ def append_rows(path, rows, columns=None):
 
 def append_report(path, report):
     """Beside the CSV, a line of JSON per run of ours: its own account of it, without where this checkout lies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.with_suffix(".reports.jsonl"), "a") as file:
         file.write(json.dumps(report).replace(f"{ROOT}/", "") + "\n")
 

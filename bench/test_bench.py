@@ -122,6 +122,12 @@ class Rounds(unittest.TestCase):
             newest, _ = results.newest(Path(folder))["binary-2gib"]
         self.assertEqual(newest.name, "2026-01-02.csv")
 
+    def test_the_first_thing_kept_in_a_new_checkout_makes_the_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "large" / "runs" / "one.csv"
+            results.append_report(path, {"input": f"{results.ROOT}/large/in"})
+            self.assertEqual(path.with_suffix(".reports.jsonl").read_text(), '{"input": "large/in"}\n')
+
     def test_a_file_gives_back_what_was_put_in(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "runs.csv"
