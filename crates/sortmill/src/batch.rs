@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::long::Long;
 use crate::order::{Format, KV_HEADER_BYTES, Order};
+use crate::short::push_text;
 
 /// A chunk with the records that end in it. The beginning of its first record, which came at the end of
 /// the chunk before, has been put in front of it, so that every record is contiguous.
@@ -411,8 +412,8 @@ impl Records {
         let lengths = (value.len() as u64) << u32::BITS | key.len() as u64;
         self.bytes.reserve(bytes);
         self.bytes.extend_from_slice(&lengths.to_le_bytes());
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
+        push_text(key, &mut self.bytes);
+        push_text(value, &mut self.bytes);
         self.offsets.push(self.bytes.len() as u32);
     }
 

@@ -94,15 +94,15 @@ struct Looked {
 
 /// Takes what was counted.
 pub trait Out {
-    /// A key, and how often it came.
-    fn put(&mut self, key: &[u8], count: u64);
+    /// A key, its [`text_hash`] if that is known, and how often it came.
+    fn put(&mut self, key: &[u8], hash: Option<u64>, count: u64);
     /// Whether it had better be given no more.
     fn is_full(&self) -> bool;
 }
 
 /// Pairs of lines and how often they came.
 impl Out for Records {
-    fn put(&mut self, line: &[u8], count: u64) {
+    fn put(&mut self, line: &[u8], _: Option<u64>, count: u64) {
         let bytes = match count {
             1 => 0,
             _ => (u64::BITS - count.leading_zeros()).div_ceil(8) as usize,
@@ -165,11 +165,11 @@ impl Counts {
         let hash = text_hash(line);
         if self.handed_on.is_some() {
             // First, as there may be no room for it behind the others.
-            made.put(line, 1);
+            made.put(line, Some(hash), 1);
             return self.hand_on_kept(made);
         }
         if line.len() > LINE_BYTES_MAX || self.bytes < BYTES_MIN || !self.worth.wants(hash) {
-            return made.put(line, 1);
+            return made.put(line, Some(hash), 1);
         }
         self.begin();
         self.wait(hash, line, made);
@@ -194,19 +194,19 @@ impl Counts {
     /// Takes a key that came `count` times already.
     pub fn add_many(&mut self, key: &[u8], count: u64, made: &mut impl Out) {
         if key.len() > LINE_BYTES_MAX || self.bytes < BYTES_MIN {
-            return made.put(key, count);
+            return made.put(key, None, count);
         }
         self.begin();
         self.map(key.len());
         let hash = text_hash(key);
         let table = self.table_of(hash);
         let Some(kept) = self.kept.get_mut(table) else {
-            return made.put(key, count);
+            return made.put(key, Some(hash), count);
         };
         match kept.find(hash, key, count) {
             Found::There(at) => kept.add_number(at, count),
             Found::Begun => self.kept_count += 1,
-            Found::NoRoom => made.put(key, count),
+            Found::NoRoom => made.put(key, Some(hash), count),
         }
     }
 
@@ -266,7 +266,7 @@ impl Counts {
         match self.waiting.get(table).map(is_free) {
             Some(true) => {}
             Some(false) if self.count_waiting(table, made) => {}
-            _ => return made.put(line, 1),
+            _ => return made.put(line, Some(hash), 1),
         }
         self.waiting[table].push(line);
     }
@@ -319,7 +319,7 @@ impl Counts {
                 match (&found, &mut kept) {
                     (Found::There(at), Some(kept)) => kept.add_number(*at, 1),
                     (Found::Begun, _) => self.kept_count += 1,
-                    _ => made.put(waiting.first(), 1),
+                    _ => made.put(waiting.first(), Some(one.hash), 1),
                 }
                 waiting.pass(one.length);
                 let has_no_room = matches!(found, Found::NoRoom);
@@ -364,7 +364,7 @@ impl Counts {
                 self.handed_on = Some((number, at));
                 return;
             }
-            made.put(line, count);
+            made.put(line, None, count);
             at = end;
         }
         self.handed_on = None;

@@ -63,21 +63,41 @@ pub fn unshort(words: [u64; 2], count: usize, bytes: &mut [u8; SHORT_BYTES]) -> 
     &bytes[..count]
 }
 
-/// Appends a text: a short one by parts that overlap, as to call what copies any number of bytes takes longer.
+/// Appends a text: one of few bytes by parts that overlap, as to call what copies any number of bytes takes longer.
 #[inline(always)]
 pub fn push_text(text: &[u8], to: &mut Vec<u8>) {
-    if text.len() > SHORT_BYTES {
-        return to.extend_from_slice(text);
+    match text.len() {
+        // Room for the longest that is short there has to be, for a moment.
+        0..=SHORT_BYTES if to.capacity() - to.len() >= SHORT_BYTES => {
+            let end = to.len() + text.len();
+            to.extend_from_slice(&bytes_of(short(text)));
+            to.truncate(end);
+        }
+        17..=32 => push_ends::<16>(text, to),
+        33..=64 => push_ends::<32>(text, to),
+        _ => to.extend_from_slice(text),
     }
+}
+
+/// Appends a text of `PART` to twice as many bytes.
+#[inline(always)]
+fn push_ends<const PART: usize>(text: &[u8], to: &mut Vec<u8>) {
+    let ends = text.first_chunk::<PART>().zip(text.last_chunk::<PART>());
+    let (first, last) = ends.expect("it is no shorter");
     let end = to.len() + text.len();
-    to.extend_from_slice(&bytes_of(short(text)));
-    to.truncate(end);
+    to.extend_from_slice(first);
+    to.truncate(end - PART);
+    to.extend_from_slice(last);
 }
 
 /// Appends a whole number, eight digits at a time.
 #[inline]
 pub fn push_number(number: u64, to: &mut Vec<u8>) {
     const EIGHT: u64 = 100_000_000;
+    // As most counts are.
+    if number < 10 {
+        return to.push(b'0' + number as u8);
+    }
     let (front, last) = (number / EIGHT, number % EIGHT);
     match front {
         0 => return push_first(last, to),
@@ -187,7 +207,7 @@ mod tests {
 
     #[test]
     fn texts_of_any_length_are_appended() {
-        let text: Vec<u8> = (0..40).collect();
+        let text: Vec<u8> = (0..80).collect();
         for count in 0..=text.len() {
             let mut all = b"ab".to_vec();
             push_text(&text[..count], &mut all);

@@ -7,7 +7,7 @@
 use super::aggregate::{Beside, Computed, Spot};
 use super::column::Value;
 use super::mix::group_hash;
-use crate::short::{SHORT_BYTES, short, short_hash, unshort};
+use crate::short::{SHORT_BYTES, push_text, short, short_hash, unshort};
 use crate::stage::kernel::prefetch_words;
 
 /// Takes a key and a value.
@@ -374,7 +374,7 @@ impl Table {
 pub fn hashed(hash: u64, key: &[u8], to: &mut Vec<u8>) {
     to.clear();
     to.extend_from_slice(&hash.to_be_bytes());
-    to.extend_from_slice(key);
+    push_text(key, to);
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::column::{Column, Value};
 use super::combine::PairSink;
 use super::letters::WordFinder;
 use super::line_rows::{each_field, ends_no_line};
+use super::long_text::WordsLeft;
 use super::parts::{How, Parts};
 use super::shuffle::Feed;
 use super::verbs::{Step, each_part};
@@ -19,6 +20,8 @@ pub(super) struct Fused {
     at: usize,
     parts: Parts,
     made: Made,
+    /// Words of a long text for which there was no room.
+    left: WordsLeft,
 }
 
 enum Made {
@@ -60,11 +63,12 @@ impl Fused {
             at: *at,
             parts: parts.clone(),
             made,
+            left: WordsLeft::default(),
         };
         (Some(fused), front)
     }
 
-    /// Feeds each key of `lines`, which lie back to back and are the column, to `feed`.
+    /// Feeds each key of `lines`, which lie back to back and are the column, to `feed`; of a long line until `is_full`.
     ///
     /// # Errors
     /// Those of the steps, with where the line begins that they are about.
@@ -72,8 +76,15 @@ impl Fused {
         &mut self,
         lines: &[u8],
         feed: &mut Feed,
+        is_full: &dyn Fn() -> bool,
         pairs: PairSink<'_>,
     ) -> std::result::Result<(), (usize, Error)> {
+        if self
+            .waits(lines, feed, is_full, pairs)
+            .map_err(|error| (0, error))?
+        {
+            return Ok(());
+        }
         match &mut self.made {
             // No word goes over the end of a line.
             Made::Words { lower, finder } => {
@@ -103,14 +114,15 @@ impl Fused {
         }
         let mut from = 0;
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
-            self.feed(&[Value::Bytes(without_end(line))], feed, pairs)
+            self.feed_text(without_end(line), feed, pairs)
                 .map_err(|error| (from, error))?;
             from += line.len();
         }
         Ok(())
     }
 
-    /// Feeds each key of `record` to `feed`, which takes keys as such ([`Feed::takes_keys`]).
+    /// Feeds each key of `record` to `feed`, which takes keys as such ([`super::shuffle::Shuffle::takes_keys`]); of a long text
+    /// until `is_full`.
     ///
     /// # Errors
     /// Those of the steps.
@@ -118,12 +130,62 @@ impl Fused {
         &mut self,
         record: &[Value<'_>],
         feed: &mut Feed,
+        is_full: &dyn Fn() -> bool,
         pairs: PairSink<'_>,
     ) -> Result<()> {
         let text = match record[self.at] {
             Value::Null => return self.parts.of_null(),
             value => value.bytes(),
         };
+        if self.waits(text, feed, is_full, pairs)? {
+            return Ok(());
+        }
+        self.feed_text(text, feed, pairs)
+    }
+
+    /// Whether `text` is of so many words that they are fed as there is room: then that has begun.
+    fn waits(
+        &mut self,
+        text: &[u8],
+        feed: &mut Feed,
+        is_full: &dyn Fn() -> bool,
+        pairs: PairSink<'_>,
+    ) -> Result<bool> {
+        // The text in front was so long that it cannot wait.
+        self.go_on(feed, &|| false, pairs)?;
+        let is_long = matches!(self.made, Made::Words { .. }) && WordsLeft::may_be_of(text);
+        if is_long {
+            self.left = WordsLeft::of(text);
+            self.go_on(feed, is_full, pairs)?;
+        }
+        Ok(is_long)
+    }
+
+    /// Feeds words for which there was no room until `is_full`.
+    ///
+    /// # Errors
+    /// As [`Fused::feed`].
+    pub fn go_on(
+        &mut self,
+        feed: &mut Feed,
+        is_full: &dyn Fn() -> bool,
+        pairs: PairSink<'_>,
+    ) -> Result<()> {
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        let mut left = std::mem::take(&mut self.left);
+        let fed = left.go_on(is_full, |piece| self.feed_text(piece, feed, pairs));
+        self.left = left;
+        fed
+    }
+
+    /// Whether some words wait.
+    pub fn is_held(&self) -> bool {
+        !self.left.is_empty()
+    }
+
+    fn feed_text(&mut self, text: &[u8], feed: &mut Feed, pairs: PairSink<'_>) -> Result<()> {
         match &mut self.made {
             Made::Words { lower, finder } => match finder.ascii(text, *lower) {
                 Some(text) => text.each_word(|word| {
@@ -225,13 +287,13 @@ mod tests {
         };
         let told = |(at, error): (usize, Error)| (at, error.cause.clone());
         if at_once {
-            let fed = fused.feed_lines(lines, &mut feed, &mut pairs);
+            let fed = fused.feed_lines(lines, &mut feed, &|| false, &mut pairs);
             fed.map_err(told)?;
         } else {
             let mut from = 0;
             for line in lines.split_inclusive(|&byte| byte == b'\n') {
                 let record = [Value::Bytes(without_end(line))];
-                let fed = fused.feed(&record, &mut feed, &mut pairs);
+                let fed = fused.feed(&record, &mut feed, &|| false, &mut pairs);
                 fed.map_err(|error| told((from, error)))?;
                 from += line.len();
             }

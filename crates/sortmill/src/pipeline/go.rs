@@ -464,14 +464,27 @@ fn line_mapper(phase: &Phase, bound: &Arc<Bound>) -> MapFn {
                 made.push_pair(key, value);
                 is_full.store(made.is_full(), Ordering::Relaxed);
             };
-            let fed = lines.map(|lines| match &mut of_lines {
-                OfLines::Keys(fused) => fused.feed_lines(lines, &mut feed, &mut pairs),
-                OfLines::Rows(rows) => rows.feed(lines, place, &mut feed, &mut pairs),
-            });
-            if is_end {
+            let is_full = || is_full.load(Ordering::Relaxed);
+            let fed = match (lines, &mut of_lines) {
+                (Some(lines), OfLines::Keys(fused)) => {
+                    fused.feed_lines(lines, &mut feed, &is_full, &mut pairs)
+                }
+                (Some(lines), OfLines::Rows(rows)) => {
+                    rows.feed(lines, place, &mut feed, &mut pairs)
+                }
+                (None, OfLines::Keys(fused)) => fused
+                    .go_on(&mut feed, &is_full, &mut pairs)
+                    .map_err(|error| (0, error)),
+                (None, OfLines::Rows(_)) => Ok(()),
+            };
+            let is_held = matches!(&of_lines, OfLines::Keys(fused) if fused.is_held());
+            if is_end && !is_held {
                 feed.end_some(&mut pairs);
             }
-            if let Some(Err((line, error))) = fed {
+            if is_held {
+                made.hold_back();
+            }
+            if let Err((line, error)) = fed {
                 made.refuse_at(error, at + line);
             }
         })
@@ -537,10 +550,15 @@ fn record_mapper(
             if let (None, Some(lists)) = (record, &mut lists) {
                 left = lists.go_on(&mut feed, going.is_full, &mut all);
             }
-            let is_held =
-                |lists: &Option<FusedLists>| lists.as_ref().is_some_and(FusedLists::is_held);
+            if let (None, Some(fused)) = (record, &mut fused) {
+                left = fused.go_on(&mut feed, going.is_full, &mut pairs);
+            }
+            let is_held = |lists: &Option<FusedLists>, fused: &Option<Fused>| {
+                let holds_list = lists.as_ref().is_some_and(FusedLists::is_held);
+                holds_list || fused.as_ref().is_some_and(Fused::is_held)
+            };
             // What comes from the steps in front would have to go over at once.
-            let waits = is_held(&lists) || left.is_err();
+            let waits = is_held(&lists, &fused) || left.is_err();
             let mut sink = |record: &[Value<'_>]| {
                 if let Some(lists) = &mut lists {
                     return lists.feed(record, &mut feed, going.is_full, &mut all);
@@ -552,7 +570,7 @@ fn record_mapper(
                     return Ok(());
                 }
                 if let Some(fused) = &mut fused {
-                    return fused.feed(record, &mut feed, &mut pairs);
+                    return fused.feed(record, &mut feed, going.is_full, &mut pairs);
                 }
                 feed.at(going.lies(sunk.get()));
                 feed.add(record, &mut pairs);
@@ -569,7 +587,7 @@ fn record_mapper(
                 None if waits => left,
                 None => steps.pause(pause, going, &mut sink),
             };
-            let is_held = steps.is_held() || is_held(&lists);
+            let is_held = steps.is_held() || is_held(&lists, &fused);
             if record.is_none() && pause == Pause::End && done.is_ok() && !is_held {
                 feed.end_some(&mut pairs);
             }

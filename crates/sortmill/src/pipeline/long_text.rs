@@ -47,10 +47,8 @@ impl Cutting {
             How::Fields { .. } | How::Extract { .. } => return Ok(None),
         };
         let kept_bytes: usize = kept.clone().map(|value| value.bytes().len() + 9).sum();
-        // A part of each two bytes, as a record with what stays beside it.
         let beside_bytes = AROUND_BYTES + kept_bytes;
-        let most = (text.len() / 2 + 1).saturating_mul(beside_bytes);
-        if most.saturating_add(text.len().saturating_mul(words_each)) <= AT_ONCE_BYTES {
+        if !may_be_much(text.len(), beside_bytes, words_each) {
             return Ok(None);
         }
         let mut cutting = Self {
@@ -115,6 +113,64 @@ impl Cutting {
     }
 }
 
+/// Whether a text of `bytes` may become more than what is handed over at once: a part of each two bytes, as a record with what stays
+/// beside it.
+fn may_be_much(bytes: usize, beside: usize, words_each: usize) -> bool {
+    let most = (bytes / 2 + 1).saturating_mul(beside);
+    most.saturating_add(bytes.saturating_mul(words_each)) > AT_ONCE_BYTES
+}
+
+/// The words that wait of a text that is nothing but them, from a byte on.
+#[derive(Default)]
+pub(super) struct WordsLeft {
+    text: Vec<u8>,
+    at: usize,
+}
+
+impl WordsLeft {
+    /// Whether words of `text` may have to wait.
+    pub fn may_be_of(text: &[u8]) -> bool {
+        may_be_much(text.len(), AROUND_BYTES, 1)
+    }
+
+    /// Those of `text`.
+    pub fn of(text: &[u8]) -> Self {
+        Self {
+            text: text.to_vec(),
+            at: 0,
+        }
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.at == self.text.len()
+    }
+
+    /// Hands texts that begin and end between words to `put` until `is_full`, or there are no more.
+    ///
+    /// # Errors
+    /// Those of `put`.
+    pub fn go_on(
+        &mut self,
+        is_full: &dyn Fn() -> bool,
+        mut put: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        while !self.is_empty() {
+            let rest = &self.text[self.at..];
+            let piece = &rest[..piece_of_words(rest, AROUND_BYTES).unwrap_or(rest.len())];
+            self.at += piece.len();
+            put(piece)?;
+            if is_full() {
+                break;
+            }
+        }
+        if self.is_empty() {
+            *self = Self::default();
+        }
+        Ok(())
+    }
+}
+
 type Put<'p> = &'p mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// The words from byte `at` on, of a piece that ends between two words; where the next piece begins.
@@ -126,10 +182,16 @@ fn words(
     put: Put<'_>,
 ) -> Result<Option<usize>> {
     let rest = &text[at..];
-    let wanted = PIECE_BYTES / (beside / 2 + 1) + 1;
-    let end = rest.get(wanted..).and_then(border).map(|end| wanted + end);
+    let end = piece_of_words(rest, beside);
     finder.each(&rest[..end.unwrap_or(rest.len())], lower, put)?;
     Ok(end.map(|end| at + end))
+}
+
+/// Where the words end that are handed over at once, if there are more.
+fn piece_of_words(text: &[u8], beside: usize) -> Option<usize> {
+    let wanted = PIECE_BYTES / (beside / 2 + 1) + 1;
+    let end = text.get(wanted..).and_then(border);
+    end.map(|end| wanted + end)
 }
 
 /// Where between two words the first of `text` that is no letter nor digit stands, which may begin within a letter. No more is looked

@@ -66,6 +66,7 @@ mod shuffle;
 mod sieve;
 mod sketch;
 mod steps;
+mod tallied;
 mod tallies;
 mod texts;
 mod time;

@@ -32,6 +32,7 @@ use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
 use super::rows::halves;
 use super::sessions::{self, Sessions};
+use super::tallied::Tallied;
 use super::together::Standing;
 use super::verbs::Sink;
 use super::words::{Narrow, Open};
@@ -331,6 +332,16 @@ impl Shuffle {
         self.is_value().is_some() && self.ends_in_pieces()
     }
 
+    /// What becomes of pairs of groups that are only counted or told apart, each by the bytes of one column as they are.
+    fn tallied(&self) -> Option<Tallied> {
+        match &self.how {
+            How::Group(aggregates) if self.takes_keys() => {
+                Some(Tallied::new(!aggregates.is_empty()))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether some of what it computes of groups follows the order of the input.
     fn follows_input(&self) -> bool {
         match &self.how {
@@ -375,8 +386,9 @@ struct Hand {
     values: Values,
     states: Vec<State>,
     applying: Option<Applying>,
-    /// The group that is open where groups are narrow; nothing of the above is needed there.
+    /// The group that is open where groups are narrow, or tallied; nothing of the above is needed there.
     narrow: Option<Open>,
+    tallied: Option<Tallied>,
 }
 
 impl Drain {
@@ -396,6 +408,7 @@ impl Drain {
                 _ => None,
             },
             narrow: shuffle.narrow.as_ref().map(Open::new),
+            tallied: shuffle.tallied(),
         };
         Self {
             shuffle: Arc::clone(shuffle),
@@ -425,6 +438,9 @@ impl Drain {
 impl Hand {
     fn add(&mut self, shuffle: &Shuffle, pair: &[u8], sink: Sink<'_>) -> Result<()> {
         if let Some(open) = &mut self.narrow {
+            return open.add(pair, sink);
+        }
+        if let Some(open) = &mut self.tallied {
             return open.add(pair, sink);
         }
         let (key, value) = halves(pair).ok_or_else(corrupt)?;
@@ -558,6 +574,9 @@ impl Hand {
     /// Ends the group that is open, if one is.
     fn end(&mut self, shuffle: &Shuffle, sink: Sink<'_>) -> Result<()> {
         if let Some(open) = &mut self.narrow {
+            return open.end(sink);
+        }
+        if let Some(open) = &mut self.tallied {
             return open.end(sink);
         }
         if !std::mem::take(&mut self.is_open) {

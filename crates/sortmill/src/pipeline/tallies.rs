@@ -56,14 +56,16 @@ struct Pairs<'p> {
 }
 
 impl Out for Pairs<'_> {
-    fn put(&mut self, key: &[u8], count: u64) {
+    fn put(&mut self, key: &[u8], hash: Option<u64>, count: u64) {
         let mut bytes = [0; COUNT_BYTES_MAX];
         let value: &[u8] = match self.how.is_counted {
             true => count_bytes(count, &mut bytes),
             false => &[],
         };
         if self.how.is_hashed {
-            hashed(group_hash(key), key, self.key);
+            // That of a long one is the same.
+            let hash = hash.filter(|_| key.len() > SHORT_BYTES);
+            hashed(hash.unwrap_or_else(|| group_hash(key)), key, self.key);
             (self.pairs)(self.key, value);
         } else {
             (self.pairs)(key, value);

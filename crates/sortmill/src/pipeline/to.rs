@@ -155,10 +155,20 @@ impl Writes {
     ///
     /// # Errors
     /// Those of [`Form::write`], and [`ErrorKind::Input`] for a file that there is not.
+    #[inline]
     pub fn write(&self, record: &[Value<'_>], to: &mut Vec<u8>) -> Result<()> {
-        let Some((told, name, count)) = &self.told else {
-            return self.form.write(&self.columns, record, to);
-        };
+        match &self.told {
+            None => self.form.write(&self.columns, record, to),
+            Some(told) => self.write_told(told, record, to),
+        }
+    }
+
+    fn write_told(
+        &self,
+        (told, name, count): &(usize, String, u64),
+        record: &[Value<'_>],
+        to: &mut Vec<u8>,
+    ) -> Result<()> {
         let number = match record[*told] {
             Value::I64(number) => u64::try_from(number).ok(),
             Value::U64(number) => Some(number),

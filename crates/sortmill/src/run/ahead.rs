@@ -23,6 +23,7 @@ use super::tail::{Out, WayOut};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::metrics::{Meter, Stage, State};
+use crate::short::push_text;
 use crate::stage::write::Sink;
 
 /// What lies between workers.
@@ -100,7 +101,7 @@ impl<'p, 'a> Ahead<'p, 'a> {
     pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         if self.turn.is_none() {
             if self.bytes.len() + record.len() <= self.bytes_max {
-                self.bytes.extend_from_slice(record);
+                push_text(record, &mut self.bytes);
                 self.records += 1;
                 return Ok(());
             }

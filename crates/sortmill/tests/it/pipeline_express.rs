@@ -476,8 +476,8 @@ fn a_line_of_a_million_words() {
     assert!(written(&pairs).lines().eq(pairs_wanted));
 }
 
-/// Words that are counted at once where they are found do not wait: of more different ones in a line than there is room for, the job
-/// ends and says what would help, and that does.
+/// Words that are counted at once where they are found wait, too: of more different ones in a line than there is room for, the job
+/// ended.
 #[test]
 fn a_line_of_many_different_words() {
     let scratch = Scratch::new("a_line_of_many_different_words");
@@ -498,11 +498,7 @@ fn a_line_of_many_different_words() {
         });
         done.map(|_| (rows, sum))
     };
-    assert_eq!(sums(512 << 20).unwrap(), (word_count, word_count + 2));
-    let error = sums(64 << 20).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Memory, "{error}");
-    assert!(
-        error.to_string().contains("Give the job more memory"),
-        "{error}"
-    );
+    for memory_bytes in [512 << 20, 64 << 20] {
+        assert_eq!(sums(memory_bytes).unwrap(), (word_count, word_count + 2));
+    }
 }
