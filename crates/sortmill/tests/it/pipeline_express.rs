@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sortmill::error::{Error, ErrorKind};
 use sortmill::io::{Host, RingKind};
 use sortmill::pipeline::{
-    Aggregate, Csv, Form, Owned, Runner, Settings, Table, Type, Value, approx_count_distinct, col,
-    columns_of, count, count_distinct, each, fields, first, if_else, list_length, lit, max, mean,
-    min, ngrams, null, read_csv, read_text, sum, words,
+    Aggregate, Csv, EachFn, Form, Owned, Runner, Settings, Table, Type, Value,
+    approx_count_distinct, col, columns_of, count, count_distinct, each, fields, first, if_else,
+    list_length, lit, max, mean, min, ngrams, null, read_csv, read_text, sum, words,
 };
 use sortmill::queue::Stop;
 
@@ -477,7 +478,7 @@ fn a_line_of_a_million_words() {
 }
 
 /// Words that are counted at once where they are found wait, too: of more different ones in a line than there is room for, the job
-/// ended.
+/// ended. It does where a function makes them, which no job can stop in the middle, and says where that is and what would help.
 #[test]
 fn a_line_of_many_different_words() {
     let scratch = Scratch::new("a_line_of_many_different_words");
@@ -485,10 +486,12 @@ fn a_line_of_many_different_words() {
     let line: String = (0..word_count).map(|at| format!("{at:x} ")).collect();
     std::fs::write(scratch.path("in"), format!("{line}\n0 0\n")).unwrap();
     let path = scratch.path("in").to_string_lossy().into_owned();
-    let words = read_text([&path], 0).flat_map(&words("line")).unwrap();
-    let groups = words.group_by(&["word"]).unwrap();
-    let counted = groups.agg(&[count()]).unwrap();
-    let sums = |memory_bytes| {
+    let lines = read_text([&path], 0);
+    let column = columns_of([("line", Type::String)]);
+    let rows = read_csv([&path], Csv::plain(b'\t'), column).unwrap();
+    let sums = |words: &Table, memory_bytes| {
+        let counted = words.group_by(&["word"]).unwrap();
+        let counted = counted.agg(&[count()]).unwrap();
         let (mut rows, mut sum) = (0, 0);
         let runner = Runner::new(Settings::within(memory_bytes)).unwrap();
         let done = runner.for_each(&counted, |row| {
@@ -498,7 +501,26 @@ fn a_line_of_many_different_words() {
         });
         done.map(|_| (rows, sum))
     };
-    for memory_bytes in [512 << 20, 64 << 20] {
-        assert_eq!(sums(memory_bytes).unwrap(), (word_count, word_count + 2));
+    for table in [&lines, &rows] {
+        let words = table.flat_map(&words("line")).unwrap();
+        for memory_bytes in [512 << 20, 64 << 20] {
+            let found = sums(&words, memory_bytes).unwrap();
+            assert_eq!(found, (word_count, word_count + 2));
+        }
+    }
+    let made = columns_of([("word", Type::String)]);
+    let by_function: EachFn = Arc::new(|line, out| {
+        let words = line[0].bytes().split(|&byte| byte == b' ');
+        let mut words = words.filter(|word| !word.is_empty());
+        words.try_for_each(|word| out(&[Value::Bytes(word)]))
+    });
+    let words = lines.each(&["line"], made, by_function).unwrap();
+    let found = sums(&words, 512 << 20).unwrap();
+    assert_eq!(found, (word_count, word_count + 2));
+    let error = sums(&words, 64 << 20).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Memory, "{error}");
+    let told = error.to_string();
+    for part in [&path, "at byte 0", "Give the job more memory"] {
+        assert!(told.contains(part), "{told}");
     }
 }
