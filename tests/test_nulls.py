@@ -277,8 +277,17 @@ def test_groups_in_order(tmp_path: Path, draw: random.Random) -> None:
     assert rows(counts.collect(memory="128 MiB", temp=tmp_path)) == wanted
     with pytest.raises(sm.UsageError, match="order is"):
         table.group_by("whole", order="up")  # type: ignore[arg-type]
-    with pytest.raises(sm.UsageError, match="come in none of their own"):
-        in_order.sessions("whole", 1)
+    # So do those whose records have an order, in one job as well.
+    def texts(key: Any, given: Any) -> Any:
+        found = [record["name"] for record in given]
+        assert found == sorted(found, key=lambda name: (name is not None, name or ""))
+        yield {"whole": key, "n": len(found)}
+
+    by_whole = table.group_by("whole", order="sorted").apply(texts, columns={"whole": int | None, "n": int}, sort="name")
+    made = by_whole.collect(memory="128 MiB", temp=tmp_path)
+    query = "SELECT whole, count(*) FROM t GROUP BY ALL ORDER BY whole NULLS LAST"
+    assert rows(made) == asked(query, t=whole)
+    assert by_whole.report is not None and len(by_whole.report.phases) == 1
 
 
 @pytest.mark.parametrize("processes", [0, 2])

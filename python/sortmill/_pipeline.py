@@ -601,7 +601,7 @@ class Table:
 
         What comes of one group stands together, in the order of a hash. With `order="sorted"` groups come in the order of their
         columns, upwards, those without a value last: in one job, where a `sort` of what comes out is a second one. It costs longer
-        keys, and is another job still for `count_distinct` and `quantile`. With `"none"` any order will do, which is no other.
+        keys. With `"none"` any order will do, which is no other.
         """
         return Groups(self, names_of("group_by", columns), is_sorted(order))
 

@@ -166,6 +166,9 @@ pub trait Join: Send {
     fn take(&mut self, into: &mut Vec<u8>);
 }
 
+/// How many bytes of a key tell the group of its record; of a key that is cut off among these, all of it.
+pub type HeadFn = Arc<dyn Fn(&[u8]) -> usize + Send + Sync>;
+
 /// Makes what one worker joins records with, in at most so many bytes.
 pub type JoinFn = Arc<dyn Fn(u64) -> Box<dyn Join> + Send + Sync>;
 
@@ -264,9 +267,8 @@ pub struct Job {
     /// Keep records with equal keys in one partition, as groups need it, or in parts of it that one reduce function takes one after
     /// the other.
     pub equal_keys_meet: bool,
-    /// Keep records whose keys begin with the same so many bytes together so: groups whose records are ordered by the rest of the
-    /// key.
-    pub equal_heads_meet: Option<usize>,
+    /// Keep records whose keys begin with the same head together so: groups whose records are ordered by the rest of the key.
+    pub equal_heads_meet: Option<HeadFn>,
     /// What is made of groups needs all of their records: nothing made them fewer on their way.
     pub gives_groups_whole: bool,
     /// What happens to each record before it is partitioned.

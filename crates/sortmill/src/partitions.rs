@@ -31,6 +31,7 @@ use crate::batch::Batch;
 use crate::block::{Open, Stored, disk_bytes, record_bytes_max};
 use crate::bodies::Bodies;
 use crate::error::{Error, ErrorKind, Result};
+use crate::job::HeadFn;
 use crate::key_span::KeySpan;
 use crate::metrics::{self, Meter, Stage};
 use crate::order::Order;
@@ -187,6 +188,7 @@ pub const SPARE_BLOCKS: usize = 4;
 /// All partitions of a job on one node.
 pub struct Partitions<'a> {
     plan: &'a Plan,
+    heads: Option<&'a HeadFn>,
     job: u64,
     pool: Pool,
     spills: Spills,
@@ -230,6 +232,7 @@ impl<'a> Partitions<'a> {
     ) -> Self {
         Self {
             plan,
+            heads: None,
             job,
             pool,
             spills,
@@ -251,6 +254,12 @@ impl<'a> Partitions<'a> {
             span_bytes: AtomicU64::new(0),
             divides: true,
         }
+    }
+
+    /// The same of records whose keys begin with what `heads` tells of, if anything, and that meet by it ([`Job::equal_heads_meet`]).
+    #[must_use]
+    pub fn by_heads(self, heads: Option<&'a HeadFn>) -> Self {
+        Self { heads, ..self }
     }
 
     /// The same, and each slot keeps its partition: some of them are taken before all records have come.

@@ -226,9 +226,6 @@ pub struct Plan {
     pub temp_packing: Option<TempPacking>,
     /// Keep equal keys in one partition.
     pub equal_keys_meet: bool,
-    /// Keep keys that begin with the same so many bytes in one partition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub equal_heads_meet: Option<usize>,
     /// A partition may be divided between such keys all the same: the function that reduces the one part goes on with the other.
     #[serde(default)]
     pub groups_go_on: bool,
@@ -416,7 +413,6 @@ impl Plan {
             encoders,
             temp_packing: holding.temp_packing,
             equal_keys_meet: job.equal_keys_meet || job.is_unique(),
-            equal_heads_meet: job.equal_heads_meet,
             groups_go_on: job.equal_keys_meet && job.reduce.is_some() && !job.is_unique(),
             ahead_bytes,
             ahead_units,

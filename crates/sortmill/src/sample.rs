@@ -4,6 +4,7 @@
 //! `P` partitions the largest is about `1 + sqrt(2 ln P / s)` times the mean (DeWitt, Naughton and
 //! Schneider 1991).
 
+use crate::job::HeadFn;
 use crate::order::Order;
 use crate::table::Boundary;
 
@@ -47,6 +48,13 @@ impl Sample {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// Cuts each key behind what tells its group: no boundary falls between records of one then.
+    pub fn cut_to_heads(&mut self, head: &HeadFn) {
+        for Boundary { key, .. } in &mut self.keys {
+            key.truncate(head(key));
+        }
     }
 
     /// At most `partition_count - 1` boundaries that divide the sample evenly. With `equal_keys_meet`

@@ -115,64 +115,77 @@ impl Partitions<'_> {
     /// Before these one below the keys that are least like the median, if they are less so than the smallest: among the
     /// lines of a log, say, there are some without a time, and blocks would seem to have something of all that is to come.
     fn middle(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> Option<Vec<Boundary>> {
-        let key = |row: &u32| {
-            let mut key = Vec::new();
-            order.key_into(batch.record(*row as usize), &mut key);
-            key
-        };
+        let key = |row: &u32| key_of(order, batch, *row);
         let (least, median) = (key(rows.first()?), key(&rows[rows.len() / 2]));
         let alike = |other: &[u8]| {
             let pairs = median.iter().zip(other);
             pairs.take_while(|(a, b)| a == b).count()
         };
-        let at = |key: &[u8], chunk| Boundary {
-            key: key.to_vec(),
-            chunk,
+        // Of a long record no more than the head of its key can be compared with a boundary.
+        let bytes_max = BOUNDARY_KEY_BYTES_MAX.min(self.plan.head_bytes - 1);
+        let mut boundaries = Vec::new();
+        // At the first `bytes` of a key. Records of one group may have to stay together.
+        let mut at = |key: &[u8], bytes: usize, chunk| {
+            let bytes_max = match self.heads {
+                Some(head) if !self.plan.groups_go_on => bytes_max.min(head(key)),
+                _ => bytes_max,
+            };
+            if bytes <= bytes_max {
+                let key = key[..bytes].to_vec();
+                boundaries.push(Boundary { key, chunk });
+            }
         };
         let low = alike(&least);
-        let mut boundaries = Vec::new();
         if least < median {
             let high = alike(&key(rows.last()?));
             if high < low {
                 let above = &rows[rows.len() / 2..];
                 let first = above.partition_point(|row| alike(&key(row)) > high);
-                boundaries.push(at(&key(&above[first])[..high + 1], 0));
+                at(&key(&above[first]), high + 1, 0);
             }
             // No longer than it takes to tell the two apart.
-            boundaries.push(at(&median[..low + 1], 0));
+            at(&median, low + 1, 0);
         } else if !self.plan.equal_keys_meet || self.plan.groups_go_on {
-            boundaries.extend([u64::MAX, batch.chunk + 1].map(|chunk| at(&median, chunk)));
+            for chunk in [u64::MAX, batch.chunk + 1] {
+                at(&median, median.len(), chunk);
+            }
         }
-        // Of a long record no more than the head of its key can be compared with a boundary. And records that are alike
-        // up to some byte may have to stay together, whatever follows.
-        let bytes_max = BOUNDARY_KEY_BYTES_MAX.min(self.plan.head_bytes - 1);
-        let bytes_max = match self.plan.equal_heads_meet {
-            Some(head_bytes) if !self.plan.groups_go_on => bytes_max.min(head_bytes),
-            _ => bytes_max,
-        };
-        boundaries.retain(|boundary| boundary.key.len() <= bytes_max);
         Some(boundaries)
     }
 
     /// Whether half of the sorted records `rows` or more are of one group.
     fn are_of_one_group(&self, order: &Order, batch: &Batch<'_>, rows: &[u32]) -> bool {
         let record = |row: &u32| batch.record(*row as usize);
-        let by_head = |a: &u32, b: &u32| match self.plan.equal_heads_meet {
-            Some(head_bytes) => order.compare_heads(record(a), record(b), head_bytes),
-            None => order.compare(record(a), record(b)),
+        let is_one = |a: &u32, b: &u32| {
+            let Some(head) = self.heads else {
+                return order.compare(record(a), record(b)).is_eq();
+            };
+            let [a, b] = [a, b].map(|row| key_of(order, batch, *row));
+            a[..head(&a)] == b[..head(&b)]
         };
-        let groups = rows.chunk_by(|a, b| by_head(a, b).is_eq());
+        let groups = rows.chunk_by(is_one);
         let most = groups.map(<[u32]>::len).max().unwrap_or(0);
         rows.len() >= TELLING_COUNT && 2 * most >= rows.len()
     }
 
     /// Whether records of one group may lie on both sides of a boundary.
     pub(super) fn is_within_group(&self, boundary: &Boundary) -> bool {
-        let is_within = match self.plan.equal_heads_meet {
-            Some(head_bytes) => boundary.key.len() > head_bytes,
+        let is_within = match self.heads {
+            // In front of a key that is all head it is not.
+            Some(head) => match head(&boundary.key) {
+                bytes if bytes == boundary.key.len() => boundary.chunk != 0,
+                _ => true,
+            },
             // In front of a key, and behind all of its records, it is not.
             None => !matches!(boundary.chunk, 0 | u64::MAX),
         };
         self.plan.groups_go_on && is_within
     }
+}
+
+/// The key of a record.
+fn key_of(order: &Order, batch: &Batch<'_>, row: u32) -> Vec<u8> {
+    let mut key = Vec::new();
+    order.key_into(batch.record(row as usize), &mut key);
+    key
 }

@@ -327,7 +327,7 @@ impl Pipeline {
         }
         if phase.shuffle.groups() {
             job.equal_keys_meet = true;
-            job.equal_heads_meet = phase.shuffle.head_bytes();
+            job.equal_heads_meet = phase.shuffle.head();
             job.gives_groups_whole = phase.shuffle.gives_groups_whole();
         }
         if phase.shuffle.hashes() || phase.shuffle.draw().is_some() || phase.passes_on {
@@ -403,10 +403,12 @@ fn brought(name: &str, shuffle: &Shuffle, in_mapper: bool) -> Vec<String> {
     if shuffle.combines(in_mapper) {
         words.push("combines what comes lately".to_owned());
     }
-    words.push(match (shuffle.groups(), shuffle.head_bytes()) {
-        (true, None) if !shuffle.hashes() => format!("brings together: {name}, in order"),
-        (true, None) => format!("brings together: {name}, in the order of a hash"),
-        (true, Some(_)) => format!("brings together: {name}, groups in the order of a hash"),
+    let within = shuffle.head().is_some();
+    words.push(match (shuffle.groups(), shuffle.hashes()) {
+        (true, false) if within => format!("brings together: {name}, groups in order"),
+        (true, false) => format!("brings together: {name}, in order"),
+        (true, true) if within => format!("brings together: {name}, groups in the order of a hash"),
+        (true, true) => format!("brings together: {name}, in the order of a hash"),
         (false, _) => format!("brings together: {name}"),
     });
     words

@@ -14,7 +14,7 @@ use super::reduce::streamed;
 use super::shuffle::{Applied, Shuffle};
 use super::together::Together;
 use super::verbs::Sink;
-use super::{By, Groups, Table, wrong};
+use super::{By, Groups, Table};
 use crate::error::Result;
 
 /// Takes the records of one group after the other, `None` after a group's last; hands what comes out to its second
@@ -92,20 +92,17 @@ impl Groups {
             [] => self.name(),
             order => format!("{}, sorted by {}", self.name(), super::by_words(order)),
         };
-        let is_together = !self.is_sorted && self.stand_together(&key);
+        let is_together = self.stand_together(&key, self.is_sorted);
         if let (Applied::Function(make, of), true) = (&applied, is_together) {
             let (make, of) = (Arc::clone(make), of.clone());
             let together = Together::apply(&self.table.columns, &self.by, make, of);
             return self.table.together(name, together, made);
         }
-        let mut shuffle = Shuffle::apply(&self.table.columns, &self.by, &key, applied);
-        if self.is_sorted {
-            if !key.is_empty() {
-                let cause = "groups whose records are in an order come in none of their own: sort what comes out";
-                return Err(wrong(cause.to_owned()));
-            }
-            shuffle = shuffle.sorted();
-        }
+        let shuffle = Shuffle::apply(&self.table.columns, &self.by, &key, applied);
+        let shuffle = match self.is_sorted {
+            true => shuffle.sorted(),
+            false => shuffle,
+        };
         self.table.bring(name, shuffle, made)
     }
 

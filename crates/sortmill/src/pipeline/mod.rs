@@ -348,11 +348,30 @@ impl Table {
     /// # Errors
     /// As [`Table::sort`].
     pub fn sort_by(&self, by: &[Order<'_>]) -> Result<Self> {
-        let key = self.find_key(by)?;
-        let name = format!("sort by {}", by_words(by));
+        self.sort_by_key(&self.find_key(by)?)
+    }
+
+    /// The same by columns that are known. Groups that stand together in this order come sorted as they are; where only a hash stands in front of
+    /// that, they are brought together without one.
+    fn sort_by_key(&self, key: &[OrderColumn]) -> Result<Self> {
+        let names: Vec<Order<'_>> = key
+            .iter()
+            .map(|part| Order {
+                column: &self.columns[part.at].name,
+                descending: part.descending,
+                nulls_last: part.nulls_last,
+            })
+            .collect();
+        let name = format!("sort by {}", by_words(&names));
+        if let Some(nodes) = together::in_order(&self.nodes, &self.columns, key, &name) {
+            return Ok(Self {
+                nodes,
+                ..self.clone()
+            });
+        }
         self.bring(
             name,
-            Shuffle::sort(&self.columns, &key),
+            Shuffle::sort(&self.columns, key),
             self.columns.clone(),
         )
     }
@@ -540,7 +559,7 @@ pub struct Groups {
 
 impl Groups {
     /// The same in the order of their columns, upwards, those without a value last: in one job, where sorting what comes out is
-    /// another. Where an order within groups is needed as well, or their records stand together already, it is another.
+    /// another.
     #[must_use]
     pub fn sorted(self) -> Self {
         Self {
@@ -564,39 +583,39 @@ impl Groups {
         }
         let follows_input = computed.iter().any(Computed::follows_input);
         let is_ordered = !ordered.is_empty();
-        let stand_together = self.stand_together(&[]);
-        let made = if stand_together && !is_ordered {
+        let stand_together = self.stand_together(&[], false);
+        if stand_together && !is_ordered {
             let together = Together::agg(&self.table.columns, &self.by, computed);
-            self.table.together(self.name(), together, columns)?
-        } else if ordered.len() > 1 || is_ordered && follows_input {
-            self.agg_in_turns(&computed, ordered, columns)?
-        } else {
-            let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
-            let shuffle = match self.is_sorted && !is_ordered {
-                true => shuffle.sorted(),
-                // Those of a group are in no order of their values.
-                false if stand_together => shuffle.of_records_together(),
-                false => shuffle,
+            let made = self.table.together(self.name(), together, columns)?;
+            let order: Vec<OrderColumn> = (0..self.by.len())
+                .map(|at| OrderColumn {
+                    nulls_last: made.columns[at].nullable,
+                    ..OrderColumn::up(at)
+                })
+                .collect();
+            return match self.is_sorted {
+                true => made.sort_by_key(&order),
+                false => Ok(made),
             };
-            self.table.bring(self.name(), shuffle, columns)?
-        };
-        let is_sorted_at_once = !is_ordered && !stand_together;
-        if !self.is_sorted || is_sorted_at_once {
-            return Ok(made);
         }
-        let names = self.columns();
-        let order = names.iter().map(|column| Order {
-            column: &column.name,
-            descending: false,
-            nulls_last: true,
-        });
-        made.sort_by(&order.collect::<Vec<_>>())
+        if ordered.len() > 1 || is_ordered && follows_input {
+            return self.agg_in_turns(&computed, ordered, columns);
+        }
+        let mut shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
+        if self.is_sorted {
+            shuffle = shuffle.sorted();
+        }
+        if stand_together {
+            // Those of a group are in no order of their values.
+            shuffle = shuffle.of_records_together();
+        }
+        self.table.bring(self.name(), shuffle, columns)
     }
 
-    /// Whether the records of each stand together as they are, in the order `order`.
-    fn stand_together(&self, order: &[OrderColumn]) -> bool {
+    /// Whether the records of each stand together as they are, in the order `order`, and groups in their own if they are to be `sorted`.
+    fn stand_together(&self, order: &[OrderColumn], sorted: bool) -> bool {
         let standing = Standing::of(&self.table.nodes);
-        standing.is_some_and(|standing| standing.groups(&self.by, order))
+        standing.is_some_and(|standing| standing.groups(&self.by, order, sorted))
     }
 
     fn columns(&self) -> Vec<Column> {

@@ -9,6 +9,7 @@ use super::{Groups, Table, find, wrong};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How groups are cut.
+#[derive(Clone)]
 pub(super) struct Sessions {
     /// The column of times.
     time: String,

@@ -155,6 +155,10 @@ impl Groups {
         });
         let applied = Applied::Function(make, made.clone());
         let shuffle = Shuffle::apply(&spread.columns, &by, &order, applied);
+        let shuffle = match self.is_sorted {
+            true => shuffle.sorted(),
+            false => shuffle,
+        };
         spread.bring(self.name(), shuffle, made)
     }
 }

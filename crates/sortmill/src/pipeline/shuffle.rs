@@ -15,7 +15,7 @@
 //! | group that stands together | the same, one pair of a small group | how many values differ, the aggregates' states |
 //! | the same, of a large one | the group, the columns, and a value | nothing |
 //! | apply | a hash of the columns, the columns, and those that order a group | the other columns, and floats |
-//! | group or apply, sorted | the same without the hash | the same |
+//! | all of these, sorted | the same without the hash | the same |
 //! | random | 64 bits drawn from seed and place | all columns |
 //!
 //! Groups of one whole number with aggregates that are a word each go as records of a fixed size instead (`words.rs`).
@@ -37,6 +37,7 @@ use super::together::Standing;
 use super::verbs::Sink;
 use super::words::{Narrow, Open};
 use crate::error::Result;
+use crate::job::HeadFn;
 
 mod columns;
 mod feed;
@@ -45,6 +46,7 @@ mod near;
 pub(super) use feed::Feed;
 
 /// How records are brought together.
+#[derive(Clone)]
 pub(super) struct Shuffle {
     how: How,
     key: Vec<KeyColumn>,
@@ -67,6 +69,7 @@ pub(super) struct Shuffle {
     narrow: Option<Narrow>,
 }
 
+#[derive(Clone)]
 enum How {
     Keep,
     Sort,
@@ -77,6 +80,7 @@ enum How {
 }
 
 /// What is done to the records of whole groups.
+#[derive(Clone)]
 pub(super) enum Applied {
     /// A function makes something of them, records of these columns.
     Function(MakeStreamFn, Vec<Column>),
@@ -191,11 +195,10 @@ impl Shuffle {
         }
     }
 
-    /// The same with groups in the order of their keys. Those whose records have an order stay in that of a hash, which is what
-    /// keeps them together.
+    /// The same with groups in the order of their keys.
     pub fn sorted(self) -> Self {
         Self {
-            is_sorted: !self.orders_within(),
+            is_sorted: true,
             narrow: None,
             ..self
         }
@@ -221,9 +224,18 @@ impl Shuffle {
         if self.hashes() { HASH_BYTES } else { 0 }
     }
 
-    /// Bytes of keys that records of one group have alike, where more of the key orders them within it.
-    pub fn head_bytes(&self) -> Option<usize> {
-        (self.groups() && self.orders_within()).then_some(HASH_BYTES)
+    /// What of keys all records of a group have alike, where more of the key orders them within it.
+    pub fn head(&self) -> Option<HeadFn> {
+        if !(self.groups() && self.orders_within()) {
+            return None;
+        }
+        if self.hashes() {
+            return Some(Arc::new(|key| key.len().min(HASH_BYTES)));
+        }
+        let of_group = self.key[..self.group_count].to_vec();
+        Some(Arc::new(move |key| {
+            key::head_bytes(&of_group, key).unwrap_or(key.len())
+        }))
     }
 
     fn orders_within(&self) -> bool {
@@ -251,12 +263,28 @@ impl Shuffle {
         }
     }
 
-    /// Hands on a pair whose key begins with a hash of all its columns: with that of the group's instead.
+    /// The key of a group's pair, which `key` is but for the hash of the group, if one stands in front: `head` is what tells the group.
+    fn put_whole(&self, head: &[u8], key: &[u8], whole: &mut Vec<u8>) {
+        if self.is_sorted {
+            whole.clear();
+            return whole.extend_from_slice(key);
+        }
+        hashed(
+            key::hash_head(&self.key[..self.group_count], head),
+            key,
+            whole,
+        );
+    }
+
+    /// Hands on a pair whose key begins with a hash of all its columns: with that of the group's instead, or none.
     fn put_in_group(&self, key: &[u8], value: &[u8], whole: &mut Vec<u8>, pairs: PairSink<'_>) {
         let columns = &key[HASH_BYTES..];
+        if self.is_sorted {
+            return pairs(columns, value);
+        }
         let of_group = &self.key[..self.group_count];
         let head = key::head_bytes(of_group, columns).expect("it was just written");
-        hashed(key::hash_head(of_group, &columns[..head]), columns, whole);
+        self.put_whole(&columns[..head], columns, whole);
         pairs(whole, value);
     }
 
@@ -301,6 +329,7 @@ impl Shuffle {
                 .iter()
                 .map(|part| (part.at, part.descending))
                 .collect(),
+            is_sorted: self.is_sorted,
         })
     }
 

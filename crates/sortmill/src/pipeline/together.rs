@@ -10,10 +10,13 @@
 //! \_ one job _____________________________________________________________________________/
 //! ```
 
+use sortmill_io::sync::Arc;
+
 use super::aggregate::{Computed, State, in_group};
 use super::column::{Column, Value, corrupt, row};
 use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, key_columns};
+use super::shuffle::Shuffle;
 use super::verbs::{Sink, Step, check_values};
 use super::{Node, NodeKind};
 use crate::error::Result;
@@ -27,6 +30,8 @@ pub(super) struct Standing {
     pub then: Option<usize>,
     /// They stand in the order of these columns, each upwards or, if so said, downwards, and none is without a value there.
     pub order: Vec<(usize, bool)>,
+    /// Groups come in the order of `by`, upwards, those without a value last.
+    pub is_sorted: bool,
 }
 
 impl Standing {
@@ -55,13 +60,17 @@ impl Standing {
             by: by.collect::<Option<_>>()?,
             then: self.then.and_then(|at| step.keeps(at)),
             order: self.order.iter().map_while(to).collect(),
+            is_sorted: self.is_sorted,
         })
     }
 
-    /// Whether records that are equal in `columns` stand together, in the order `order`.
-    pub fn groups(&self, columns: &[usize], order: &[OrderColumn]) -> bool {
+    /// Whether records that are equal in `columns` stand together, in the order `order`, and if so asked come sorted by `columns`.
+    pub fn groups(&self, columns: &[usize], order: &[OrderColumn], sorted: bool) -> bool {
         let is_told = |at: &usize| self.by.contains(at) || self.then == Some(*at);
-        self.by.iter().all(|at| columns.contains(at))
+        let by: Vec<OrderColumn> = columns.iter().map(|&at| OrderColumn::up(at)).collect();
+        let is_sorted = self.is_sorted && self.would_sort(&by, |_| false);
+        (is_sorted || !sorted)
+            && self.by.iter().all(|at| columns.contains(at))
             && columns.iter().all(is_told)
             && order.len() <= self.order.len()
             && order
@@ -69,6 +78,53 @@ impl Standing {
                 .zip(&self.order)
                 .all(|(part, own)| (part.at, part.descending) == *own)
     }
+}
+
+impl Standing {
+    /// Whether records are in the order `key` if groups are in theirs. Which columns may be without a value matters there.
+    fn would_sort(&self, key: &[OrderColumn], may_lack: impl Fn(usize) -> bool) -> bool {
+        let Some((of_group, within)) = key.split_at_checked(self.by.len()) else {
+            return false;
+        };
+        let is_up =
+            |part: &OrderColumn| !part.descending && (part.nulls_last || !may_lack(part.at));
+        let are_groups = of_group.iter().zip(&self.by);
+        let within = match within {
+            [then, rest @ ..] if Some(then.at) == self.then && is_up(then) => rest,
+            all => all,
+        };
+        are_groups
+            .into_iter()
+            .all(|(part, &at)| part.at == at && is_up(part))
+            && within.len() <= self.order.len()
+            && within
+                .iter()
+                .zip(&self.order)
+                .all(|(part, own)| (part.at, part.descending) == *own)
+    }
+}
+
+/// Verbs that make the table of `nodes` with its records in the order `key`, which `name` names, without bringing them together once
+/// more, if that can be: groups of it stand together, so they need only come in their order.
+pub(super) fn in_order(
+    nodes: &[Node],
+    columns: &[Column],
+    key: &[OrderColumn],
+    name: &str,
+) -> Option<Vec<Node>> {
+    let standing = Standing::of(nodes)?;
+    if !standing.would_sort(key, |at| columns[at].nullable) {
+        return None;
+    }
+    let mut nodes = nodes.to_vec();
+    let brings = |node: &&mut Node| matches!(node.kind, NodeKind::Shuffle(_));
+    let last = nodes.iter_mut().rev().find(brings)?;
+    if let (NodeKind::Shuffle(shuffle), false) = (&last.kind, standing.is_sorted) {
+        let sorted = Shuffle::clone(shuffle).sorted();
+        last.name = format!("{}, for {name}", last.name);
+        last.kind = NodeKind::Shuffle(Arc::new(sorted));
+    }
+    Some(nodes)
 }
 
 /// What is made of groups whose records stand together.

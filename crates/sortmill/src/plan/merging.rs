@@ -206,7 +206,6 @@ pub fn within(
         encoders,
         temp_packing: None,
         equal_keys_meet: false,
-        equal_heads_meet: None,
         groups_go_on: false,
         ahead_bytes: 0,
         ahead_units: 0,

@@ -187,7 +187,8 @@ impl Queues {
             (self.spills.clone(), shared.packers.as_ref()),
             shared.stop.clone(),
             shared.temps,
-        );
+        )
+        .by_heads(shared.job.equal_heads_meet.as_ref());
         let table = partitions.table();
         shared.stop.on_stop(move || table.abort());
         partitions

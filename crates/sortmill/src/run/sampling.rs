@@ -252,6 +252,9 @@ pub fn boundaries(shared: &Shared<'_>, sample: &mut Sample) -> Vec<Boundary> {
 fn boundaries_of(shared: &Shared<'_>, sample: &mut Sample, count: usize) -> Vec<Boundary> {
     let plan = shared.plan;
     let sampled_count = count.min(sampled_count(shared) + 1);
+    if let Some(head) = &shared.job.equal_heads_meet {
+        sample.cut_to_heads(head);
+    }
     let mut boundaries = sample.boundaries(sampled_count, plan.equal_keys_meet);
     let asked = match (&shared.job.boundaries, shared.cut_keys) {
         (Boundaries::Uniform, _) => uniform_keys(count as u64),

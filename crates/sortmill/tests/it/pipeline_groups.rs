@@ -275,6 +275,11 @@ fn groups_come_in_the_order_that_is_asked() {
     let counted = clicks.written(&counts, Form::Text);
     let user = |line: &str| line.split('\t').next().map(str::to_owned);
     assert!(counted.lines().map(user).eq(found.lines().map(user)));
+    // Or in their own.
+    let in_order = groups.sorted();
+    let table = in_order.apply_sorted(&order, made.to_vec(), Arc::new(pages));
+    let found = clicks.written(&table.unwrap(), Form::Text);
+    assert!(found.lines().eq(wanted.iter().map(String::as_str)));
 }
 
 /// Most records are of one group, which is larger than memory, and whose partition is therefore divided where that can be:
@@ -307,28 +312,38 @@ fn an_ordered_group_larger_than_memory_is_one() {
     let table = table.flat_map(&fields("line", "\t", columns)).unwrap();
     let groups = table.group_by(&["key"]).unwrap();
     let each = || -> GroupFn { Box::new(|record, out| record.map_or(Ok(()), |of| out(&of[..2]))) };
-    let table = groups.apply_sorted(&[("number", false)], made, Arc::new(each));
-    let pipeline = table
-        .unwrap()
-        .write(scratch.path("out"), Form::Text)
-        .unwrap();
-    let report = run(&pipeline, &small()).unwrap();
-    let partitions = &report.phases[0].report.partitions;
-    assert!(partitions.merged > 0, "{partitions:?}");
-    let found = std::fs::read_to_string(scratch.path("out")).unwrap();
-    let lines: Vec<(&str, u64)> = found
-        .lines()
-        .map(|line| line.split_once('\t').unwrap())
-        .map(|(key, number)| (key, number.parse().unwrap()))
-        .collect();
-    let mut seen = BTreeSet::new();
-    for group in lines.chunk_by(|a, b| a.0 == b.0) {
-        assert!(seen.insert(group[0].0), "{} came in pieces", group[0].0);
-        let model = wanted.get_mut(group[0].0).unwrap();
+    for model in wanted.values_mut() {
         model.sort_unstable();
-        assert!(group.iter().map(|(_, number)| number).eq(model.iter()));
     }
-    assert_eq!(seen.len(), wanted.len());
+    // In the order of a hash, and in that of their keys.
+    for in_order in [false, true] {
+        let groups = match in_order {
+            true => groups.clone().sorted(),
+            false => groups.clone(),
+        };
+        let table = groups.apply_sorted(&[("number", false)], made.clone(), Arc::new(each));
+        let pipeline = table
+            .unwrap()
+            .write(scratch.path("out"), Form::Text)
+            .unwrap();
+        let report = run(&pipeline, &small()).unwrap();
+        let partitions = &report.phases[0].report.partitions;
+        assert!(partitions.merged > 0, "{partitions:?}");
+        let found = std::fs::read_to_string(scratch.path("out")).unwrap();
+        let lines: Vec<(&str, u64)> = found
+            .lines()
+            .map(|line| line.split_once('\t').unwrap())
+            .map(|(key, number)| (key, number.parse().unwrap()))
+            .collect();
+        let mut seen = BTreeSet::new();
+        for group in lines.chunk_by(|a, b| a.0 == b.0) {
+            assert!(seen.insert(group[0].0), "{} came in pieces", group[0].0);
+            let model = &wanted[group[0].0];
+            assert!(group.iter().map(|(_, number)| number).eq(model.iter()));
+        }
+        assert_eq!(seen.len(), wanted.len());
+        assert!(!in_order || lines.is_sorted());
+    }
 }
 
 #[test]
@@ -396,18 +411,24 @@ fn different_values_are_counted() {
             );
         }
     }
-    // Of two columns, each of which wants an order of its own.
+    // Of two columns, each of which wants an order of its own; and of groups in order.
     let two = [
         count_distinct("page").named("pages"),
         count_distinct("time").named("times"),
     ];
+    let line = |(user, group): (&str, Vec<(i64, &str)>)| {
+        let (pages, times) = different(&group);
+        format!("{user},{pages},{times}")
+    };
+    let wanted: Vec<String> = clicks.groups().into_iter().map(line).collect();
     let found = clicks.written(&groups.agg(&two).unwrap(), BARE);
-    assert_eq!(found.lines().count(), clicks.groups().len());
-    for line in found.lines() {
-        let values: Vec<&str> = line.split(',').collect();
-        let (pages, times) = different(&clicks.groups()[values[0]]);
-        assert_eq!(values[1..], [pages, times].map(|count| count.to_string()));
-    }
+    assert!(sorted(&found) == sorted(&wanted.join("\n")));
+    let in_order = groups.sorted();
+    let found = clicks.written(&in_order.agg(&two).unwrap(), BARE);
+    assert!(found.lines().eq(wanted.iter().map(String::as_str)));
+    let found = clicks.written(&in_order.agg(&two[..1]).unwrap(), BARE);
+    let of_pages = wanted.iter().map(|line| line.rsplit_once(',').unwrap().0);
+    assert!(found.lines().eq(of_pages));
 }
 
 /// One record is made of all: by what is added up while records are read, by what takes values in order, by both at once, and by what

@@ -2,6 +2,7 @@
 //! program makes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sortmill::error::{Error, ErrorKind};
 use sortmill::pipeline::{
@@ -235,11 +236,101 @@ fn other_groups_are_brought_together() {
         )
         .unwrap();
     assert!(counted(&mapped, &["user", "time"]) == sorted(&minutes_wanted.join("\n")));
-    // Groups in order are in order.
-    let groups = numbered.group_by(&["user"]).unwrap().sorted();
-    let (found, names) = made(&clicks, &groups.agg(&[count()]).unwrap());
-    assert_eq!(names.len(), 2, "{names:?}");
-    assert!(found.lines().eq(sorted(&found)));
+}
+
+/// Groups that are to come sorted are brought together in their order, with no hash in front of it, and nothing sorts them once more:
+/// neither for `sorted` nor for a sort behind them.
+#[test]
+fn groups_behind_sessions_come_sorted_by_the_same_job() {
+    let mut clicks = Clicks::new("groups_behind_sessions_come_sorted", 40_000);
+    // One user has half of them, and of some the names begin alike.
+    let input = clicks.scratch.path("in.txt");
+    let mut text = String::new();
+    for (at, (user, time, page)) in clicks.clicks.iter_mut().enumerate() {
+        if at % 2 == 0 {
+            *user = "user 1\0b".to_owned();
+        }
+        text += &format!("{user}\t{time}\t{page}\n");
+    }
+    std::fs::write(&input, text).unwrap();
+    let all = sessions(&clicks);
+    let mut per_session = String::new();
+    let (mut per_user, mut of_clicks) = (String::new(), String::new());
+    for (user, of_user) in &all {
+        for session in of_user.chunk_by(|a, b| a.2 == b.2) {
+            let (begins, ends) = (session[0].0, session.last().unwrap().0);
+            per_session += &format!("{user},{},{begins},{ends}\n", session[0].2);
+        }
+        per_user += &format!("{user},{}\n", of_user.len());
+        for (time, page, session) in of_user {
+            of_clicks += &format!("{user},{time},{page},{session}\n");
+        }
+    }
+    let hashed = numbered(&clicks);
+    let groups = clicks.table().group_by(&["user"]).unwrap().sorted();
+    let in_order = groups.sessions("time", GAP as u64, "session").unwrap();
+    let check = |table: &Table, wanted: &str, phase_count: usize| {
+        let (found, names) = made(&clicks, table);
+        assert_eq!(names.len(), phase_count, "{names:?}");
+        assert!(found == wanted, "{names:?}");
+    };
+    let up = |columns: &'static [&'static str]| -> Vec<(&'static str, bool)> {
+        columns.iter().map(|&column| (column, false)).collect()
+    };
+    let of = [min("time").named("begins"), max("time").named("ends")];
+    for numbered in [&hashed, &in_order] {
+        let by_session = numbered.group_by(&["user", "session"]).unwrap();
+        let made = by_session.agg(&of).unwrap();
+        check(
+            &made.sort(&up(&["user", "session"])).unwrap(),
+            &per_session,
+            1,
+        );
+        check(
+            &by_session.clone().sorted().agg(&of).unwrap(),
+            &per_session,
+            1,
+        );
+        let kept = made.filter(["begins"], |[_]| Ok(true)).unwrap();
+        check(
+            &kept.sort(&up(&["user", "session"])).unwrap(),
+            &per_session,
+            1,
+        );
+        let by_user = numbered.group_by(&["user"]).unwrap();
+        check(
+            &by_user.clone().sorted().agg(&[count()]).unwrap(),
+            &per_user,
+            1,
+        );
+        for within in [
+            &["user"][..],
+            &["user", "time"],
+            &["user", "session", "time"],
+        ] {
+            let order: Vec<(&str, bool)> = within.iter().map(|&column| (column, false)).collect();
+            check(&numbered.sort(&order).unwrap(), &of_clicks, 1);
+        }
+        // What of several is in order, a function of whole groups takes as it comes.
+        let taken = by_user.sorted().apply_sorted(
+            &[("time", false)],
+            numbered.columns().to_vec(),
+            Arc::new(|| Box::new(|record, out| record.map_or(Ok(()), &mut *out))),
+        );
+        let phase_count = if std::ptr::eq(numbered, &in_order) {
+            1
+        } else {
+            2
+        };
+        check(&taken.unwrap(), &of_clicks, phase_count);
+    }
+    // Other orders are no such ones.
+    let downwards = hashed.sort(&[("user", true), ("session", false)]).unwrap();
+    assert_eq!(made(&clicks, &downwards).1.len(), 2);
+    let by_session = hashed.sort(&up(&["session", "user"])).unwrap();
+    assert_eq!(made(&clicks, &by_session).1.len(), 2);
+    let late = hashed.sort(&[("user", false), ("time", true)]).unwrap();
+    assert_eq!(made(&clicks, &late).1.len(), 2);
 }
 
 /// A group whose values fit into some memory is one pair; of a larger one each value is one.
@@ -343,9 +434,9 @@ fn check_different(clicks: &Clicks, groups: &Groups, column: &str, wanted: &[Str
         true => assert!(four > wanted.len() + most, "{four}"),
         false => assert_eq!(four, wanted.len(), "{column}"),
     }
-    // In order, they are sorted behind that.
+    // In order as well.
     let (found, names) = made(clicks, &groups.clone().sorted().agg(&of).unwrap());
-    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names.len(), 2, "{names:?}");
     let firsts: Vec<&str> = found
         .lines()
         .map(|line| line.split(',').next().unwrap())

@@ -10,7 +10,7 @@ use super::near::Near;
 use super::{How, Shuffle};
 use crate::pipeline::aggregate::{Computed, State};
 use crate::pipeline::column::Value;
-use crate::pipeline::combine::{HASH_BYTES, PairSink, Table, hashed};
+use crate::pipeline::combine::{HASH_BYTES, PairSink, Table};
 use crate::pipeline::count_bytes::{COUNT_BYTES_MAX, count_bytes};
 use crate::pipeline::draw::Place;
 use crate::pipeline::key;
@@ -150,14 +150,6 @@ impl Feed {
         if let (Some(at), Some(table)) = (self.is_value, &mut self.table) {
             return table.add(record[at].bytes(), record, pairs);
         }
-        if shuffle.is_sorted
-            && let Some(table) = &mut self.table
-        {
-            self.key.clear();
-            key::write(&shuffle.key, record, &mut self.key);
-            let mut bare = |key: &[u8], value: &[u8]| pairs(&key[HASH_BYTES..], value);
-            return table.add(&self.key, record, &mut bare);
-        }
         if let (How::Apply(..), true) = (&shuffle.how, shuffle.hashes()) {
             return self.add_to_group(record, pairs);
         }
@@ -175,7 +167,7 @@ impl Feed {
         }
         key::write(within, record, &mut self.key);
         if let Some(table) = &mut self.table {
-            if within.is_empty() {
+            if within.is_empty() && !shuffle.is_sorted {
                 return table.add(&self.key, record, pairs);
             }
             let whole = &mut self.whole;
@@ -225,15 +217,14 @@ impl Feed {
         }
         // Its values go on as others do, behind what is known of it, which says that none of them has been counted.
         key.truncate(head);
-        let hash = key::hash_head(of_group, key);
         let (whole, value) = scratch;
-        hashed(hash, key, whole);
+        shuffle.put_whole(key, key, whole);
         put_front(0, aggregates, &near.states, (&mut *whole, value), pairs);
         near.pass_by();
         for value in near.values() {
             key.truncate(head);
             key.extend_from_slice(value);
-            hashed(hash, key, whole);
+            shuffle.put_whole(&key[..head], key, whole);
             pairs(whole, &[]);
         }
         true
@@ -295,10 +286,7 @@ impl Feed {
         }
         if let Some(table) = &mut self.table {
             let (shuffle, whole) = (&*self.shuffle, &mut self.whole);
-            match shuffle.orders_within() {
-                false if shuffle.is_sorted => {
-                    table.end(&mut |key, value| pairs(&key[HASH_BYTES..], value));
-                }
+            match shuffle.orders_within() || shuffle.is_sorted {
                 false => table.end(pairs),
                 true => table.end(&mut |key, value| shuffle.put_in_group(key, value, whole, pairs)),
             }
@@ -321,8 +309,7 @@ fn end_near(
     pairs: PairSink<'_>,
 ) {
     if let (How::Group(aggregates), Some(head)) = (&shuffle.how, near.whole()) {
-        let of_group = &shuffle.key[..shuffle.group_count];
-        hashed(key::hash_head(of_group, head), head, whole);
+        shuffle.put_whole(head, head, whole);
         let is_value = |value: &&[u8]| !key::is_null(value);
         let count = near.values().filter(is_value).count() as u64;
         put_front(count, aggregates, &near.states, (whole, value), pairs);
