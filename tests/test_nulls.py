@@ -290,6 +290,38 @@ def test_groups_in_order(tmp_path: Path, draw: random.Random) -> None:
     assert by_whole.report is not None and len(by_whole.report.phases) == 1
 
 
+def test_texts_are_joined_as_duckdb_does(draw: random.Random, tmp_path: Path) -> None:
+    records = [
+        {"k": draw.choice(["a", "b", "", "c d"]), "t": draw.choice([None, "", "x", "ß", "x\0y", "z" * draw.randrange(50)]), "n": at}
+        for at in range(3000)
+    ]
+    records += [{"k": "none", "t": None, "n": 0}]
+    table = sm.Pipeline().from_iter(records, {"k": str, "t": str | None, "n": int})
+    whole = pa.Table.from_pylist(records)
+    query = (
+        "SELECT k, string_agg(t, '; ' ORDER BY t), string_agg(DISTINCT t, '' ORDER BY t), count(*), first(n ORDER BY n)"
+        " FROM t GROUP BY k ORDER BY k"
+    )
+    wanted = asked(query, t=whole)
+    made = table.group_by("k", order="sorted").agg(
+        all=sm.string_agg("t", "; "), each=sm.string_agg("t", "", distinct=True), count=sm.count(), first=sm.first("n")
+    )
+    assert made.schema == {"k": "string", "all": "string?", "each": "string?", "count": "u64", "first": "i64"}
+    assert [tuple(record.values()) for record in made.collect(memory="128 MiB", temp=tmp_path)] == wanted
+    assert made.report is not None and len(made.report.phases) == 1
+    with pytest.raises(sm.UsageError, match=r"(?s)n is of type i64, and no text.*cast"):
+        table.group_by("k").agg(x=sm.string_agg("n"))
+    with pytest.raises(sm.UsageError, match="what stands between texts is a text"):
+        sm.string_agg("t", 1)  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="distinct is True or False"):
+        sm.string_agg("t", distinct="yes")  # type: ignore[arg-type]
+    with pytest.raises(sm.UsageError, match="order"):
+        table.observe(x=sm.string_agg("t"))
+    with pytest.raises(sm.MemoryLimitError, match=r"(?s)column t have more than \d+ bytes together, in the group \"many\".*apply"):
+        many = sm.Pipeline().from_iter(({"k": "many", "t": f"{at:09}"} for at in range(400_000)), {"k": str, "t": str})
+        many.group_by("k").agg(x=sm.string_agg("t")).collect(memory="64 MiB", temp=tmp_path, threads=2)
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_whole_numbers_stay_exact_in_numpy_and_pandas(processes: int) -> None:
     # With a null among them both made floats of whole numbers: 2**53 + 1 became 2**53.

@@ -30,6 +30,7 @@ from ._verbs import (
     ngrams,
     quantile,
     split,
+    string_agg,
     sum,
     words,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "quantile",
     "sort",
     "split",
+    "string_agg",
     "sum",
     "timestamp",
     "words",

@@ -212,14 +212,14 @@ def named(verb: str, unnamed: tuple[Any, ...], example: str) -> None:
         raise UsageError(f"what {verb} makes has names: {verb}({example})")
 
 
-def aggregates_of(aggregates: Mapping[str, Aggregate]) -> list[tuple[str, str, str, float]]:
+def aggregates_of(aggregates: Mapping[str, Aggregate]) -> list[tuple[str, str, str, float, str]]:
     """Aggregates as the compiled part takes them."""
     for name, one in aggregates.items():
         if not isinstance(one, Aggregate):
             raise UsageError(f"{name}={one!r} is no aggregate: they are sm.count(), sm.sum('x') and so on")
         if not isinstance(one.column, str):
             raise UsageError(f"{name}: an aggregate is of a column's name, not of {one.column!r}")
-    return [(one.kind, one.column, name, one.fraction) for name, one in aggregates.items()]
+    return [(one.kind, one.column, name, one.fraction, one.separator) for name, one in aggregates.items()]
 
 
 def computed_of(computed: Mapping[str, Operand]) -> list[tuple[str, _sortmill.Expr]]:

@@ -533,8 +533,8 @@ class Table:
     def observe(self, *unnamed: Never, **aggregates: Aggregate) -> Table:
         """The same records; what the aggregates make of all of them is in `Report.observed` under their names.
 
-        They are those that need no order: not `first`, `count_distinct` and `quantile`. A sum that its type does not hold is told as
-        a float.
+        They are those that need no order: not `first`, `count_distinct`, `quantile` and `string_agg`. A sum that its type does not
+        hold is told as a float.
         """
         named("observe", unnamed, "n=sm.count()")
         return self._next(self._table.observe(aggregates_of(aggregates)))

@@ -115,6 +115,7 @@ class Aggregate:
     kind: str
     column: str = ""
     fraction: float = 0.0
+    separator: str = ""
 
 
 def count(column: str | None = None) -> Aggregate:
@@ -153,10 +154,24 @@ def first(column: str) -> Aggregate:
 def count_distinct(column: str) -> Aggregate:
     """How many different values there are, exactly, however many.
 
-    The engine puts each group in the order of this column. Where an `agg` has `count_distinct` or `quantile` of several columns, or
-    `first` beside them, each record is brought together once more for each of these columns.
+    The engine puts each group in the order of this column. Where an `agg` has `count_distinct`, `quantile` or `string_agg` of several
+    columns, or `first` beside them, each record is brought together once more for each of these columns.
     """
     return Aggregate("count_distinct", column)
+
+
+def string_agg(column: str, separator: str = ",", *, distinct: bool = False) -> Aggregate:
+    """The texts of a column in the order of their bytes, with `separator` between each two; with `distinct` each different one once.
+
+    What SQL calls `string_agg(column, separator ORDER BY column)`. The engine puts each group in the order of this column, as for
+    `count_distinct`. All texts of a group together may have a 24th of the memory, over one more than the threads: 7 MiB of 512 MiB
+    with two; more is a `MemoryLimitError`. For more there is `apply(fn, sort=column)`.
+    """
+    if not isinstance(separator, str):
+        raise UsageError(f"string_agg: what stands between texts is a text, not {separator!r}")
+    if not isinstance(distinct, bool):
+        raise UsageError(f"string_agg: distinct is True or False, not {distinct!r}")
+    return Aggregate("string_agg_distinct" if distinct else "string_agg", column, separator=separator)
 
 
 def approx_count_distinct(column: str) -> Aggregate:

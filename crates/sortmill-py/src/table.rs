@@ -525,7 +525,7 @@ impl Table {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let names: Names = aggregates
             .iter()
-            .map(|(_, _, name, _)| name.clone())
+            .map(|(_, _, name, ..)| name.clone())
             .collect();
         let aggregates = asked_aggregates(aggregates)?;
         let mut table = self.next(py, move |table| table.observe(&aggregates))?;
@@ -664,11 +664,11 @@ fn compress(name: &str, level: Option<u32>) -> PyResult<Option<Compress>> {
     Ok(Some(Compress { codec, level }))
 }
 
-/// An aggregate's name, its column, the name of what comes out, and a fraction.
-type AggregateAsked = (String, String, String, f64);
+/// An aggregate's name, its column, the name of what comes out, a fraction, and what stands between texts.
+type AggregateAsked = (String, String, String, f64, String);
 
 fn asked_aggregates(asked: Vec<AggregateAsked>) -> PyResult<Vec<Aggregate>> {
-    let one = |(kind, column, name, fraction): AggregateAsked| -> PyResult<Aggregate> {
+    let one = |(kind, column, name, fraction, separator): AggregateAsked| -> PyResult<Aggregate> {
         let made = match kind.as_str() {
             "count" => pipeline::count(),
             "count_values" => pipeline::count_values(column),
@@ -680,6 +680,8 @@ fn asked_aggregates(asked: Vec<AggregateAsked>) -> PyResult<Vec<Aggregate>> {
             "mean" => pipeline::mean(column),
             "first" => pipeline::first(column),
             "count_distinct" => pipeline::count_distinct(column),
+            "string_agg" => pipeline::string_agg(column, separator),
+            "string_agg_distinct" => pipeline::string_agg_distinct(column, separator),
             "approx_count_distinct" => pipeline::approx_count_distinct(column),
             _ => {
                 return Err(PyValueError::new_err(format!(

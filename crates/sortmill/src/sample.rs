@@ -50,13 +50,6 @@ impl Sample {
         self.keys.is_empty()
     }
 
-    /// Cuts each key behind what tells its group: no boundary falls between records of one then.
-    pub fn cut_to_heads(&mut self, head: &HeadFn) {
-        for Boundary { key, .. } in &mut self.keys {
-            key.truncate(head(key));
-        }
-    }
-
     /// At most `partition_count - 1` boundaries that divide the sample evenly. With `equal_keys_meet`
     /// no boundary falls between records of equal keys.
     #[must_use]
@@ -77,6 +70,43 @@ impl Sample {
             boundaries.drain(..boundaries.len().min(1));
         }
         boundaries
+    }
+
+    /// The same of keys of which `head` tells the groups: none falls between records of one group, unless that has several partitions for
+    /// itself and, if so said, it `goes_on` from one to the next. With each whether its group is such a one.
+    #[must_use]
+    pub fn boundaries_of_groups(
+        &mut self,
+        partition_count: usize,
+        head: &HeadFn,
+        goes_on: bool,
+    ) -> Vec<(Boundary, bool)> {
+        let mut found: Vec<(Boundary, bool)> = Vec::new();
+        let mut group: Vec<u8> = Vec::new();
+        for Boundary { key, .. } in self.boundaries(partition_count, true) {
+            let told = &key[..head(&key)];
+            let key = match found.last_mut() {
+                Some((_, is_large)) if group == told => {
+                    if !goes_on || key.len() == told.len() {
+                        continue;
+                    }
+                    *is_large = true;
+                    key
+                }
+                _ => {
+                    group = told.to_vec();
+                    group.clone()
+                }
+            };
+            let is_large = key.len() > group.len();
+            found.push((Boundary { key, chunk: 0 }, is_large));
+        }
+        // In front of all keys is nothing.
+        let least = self.keys.first();
+        if found.first().map(|(first, _)| first) <= least {
+            found.drain(..found.len().min(1));
+        }
+        found
     }
 
     /// How many of its keys each slot between `boundaries` has.

@@ -51,6 +51,10 @@ use crate::yields::Yield;
 /// What the feeds of reducers may keep, of which one for each thread is at work at a time: within what comes on top of the
 /// plan.
 const REDUCER_STATE_BYTES: u64 = 2 << 20;
+/// A text that is joined lies in its group, there once more while that grows, and in what is written.
+const TEXT_COPIES: u64 = 3;
+/// No text that is joined is longer.
+const TEXT_BYTES_MAX: u64 = 1 << 30;
 
 /// What was done, phase by phase.
 #[derive(Clone, Debug, Serialize)]
@@ -312,9 +316,14 @@ impl Pipeline {
         let next = next.map(|next| (next, REDUCER_STATE_BYTES / at_once));
         job.passes_on = phase.passes_on;
         job.reduce_gathers_bytes = gathered_bytes(&phase.after);
+        let mut text_bytes = 0;
+        if phase.shuffle.joins_text() {
+            text_bytes = text_room(settings, at_once, os);
+            job.reduce_gathers_bytes += TEXT_COPIES * text_bytes;
+        }
         job.reduce = Some(match phase.passes_on {
             true => passing(),
-            false => reducer(phase, next, self, means.stop.as_ref()),
+            false => reducer(phase, next, (self, text_bytes), means.stop.as_ref()),
         });
         // Between phases nothing comes first, not even the header of the text.
         job.reduce_makes_bytes = Some(Vec::new());
@@ -390,6 +399,14 @@ pub(super) struct Means {
     /// The folder for what lies between phases.
     between: Option<PathBuf>,
     stop: Option<Stop>,
+}
+
+/// How many bytes the texts of a group may have that one of `at_once` reducers joins, and one that loads: an eighth of the memory for
+/// all, with what is copied of them.
+fn text_room(settings: &Settings, at_once: u64, os: &dyn Os) -> u64 {
+    let memory = settings.memory_bytes;
+    let memory = memory.unwrap_or_else(|| os.machine().memory_bytes_available / 2);
+    (memory / (8 * TEXT_COPIES * (at_once + 1))).min(TEXT_BYTES_MAX)
 }
 
 /// What functions of batches among `steps` hold.
@@ -720,7 +737,7 @@ fn put_pair(
 fn reducer(
     phase: &Phase,
     next: Option<(&Phase, u64)>,
-    of: &Pipeline,
+    (of, text_bytes): (&Pipeline, u64),
     stop: Option<&Stop>,
 ) -> ReduceFn {
     let (shuffle, after) = (Arc::clone(&phase.shuffle), phase.after.clone());
@@ -729,7 +746,7 @@ fn reducer(
     let left = Arc::new(AtomicU64::new(Drain::wanted(&shuffle)));
     let stop = stop.cloned();
     Arc::new(move || {
-        let mut drain = Drain::new(&shuffle, &left);
+        let mut drain = Drain::new(&shuffle, &left, text_bytes as usize);
         let mut steps = Steps::new(&after);
         let mut end = match &next {
             Some((next, state_bytes)) => {

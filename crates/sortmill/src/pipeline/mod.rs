@@ -66,6 +66,7 @@ mod shuffle;
 mod sieve;
 mod sketch;
 mod steps;
+mod string_agg;
 mod tallied;
 mod tallies;
 mod texts;
@@ -102,7 +103,7 @@ use verbs::Step;
 
 pub use aggregate::{
     Aggregate, Owned, approx_count_distinct, approx_quantile, count, count_distinct, count_values,
-    first, max, mean, min, quantile, sum,
+    first, max, mean, min, quantile, string_agg, string_agg_distinct, sum,
 };
 pub use closures::{FlatMap, columns_of, each};
 pub use column::{Column, Type, Value};

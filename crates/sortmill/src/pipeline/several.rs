@@ -14,7 +14,7 @@ use sortmill_io::sync::Arc;
 
 use super::aggregate::{Computed, Owned, State, compare, in_group};
 use super::column::{Column, Type, Value, corrupt, row};
-use super::groups::{Event, MakeStreamFn};
+use super::groups::{Event, StreamFn};
 use super::key::OrderColumn;
 use super::shuffle::{Applied, Shuffle};
 use super::verbs::{Sink, Step};
@@ -128,6 +128,7 @@ impl Groups {
             None => (0, one.moved_to(one.column().map_or(0, plain_at))),
         };
         let turned: Vec<_> = aggregates.iter().map(turned).collect();
+        let joins_text = aggregates.iter().any(Computed::joins_text);
         let counted = spread.ordered.iter().map(|&at| plain_at(at));
         let plan = Arc::new(Plan {
             aggregates: turned,
@@ -149,11 +150,14 @@ impl Groups {
         let spread = self
             .table
             .then(format!("spread values of {names}"), step, columns)?;
-        let make: MakeStreamFn = Arc::new(move || {
-            let mut open = Open::new(&plan);
+        let make: MakeTurnsFn = Arc::new(move |text_bytes| {
+            let mut open = Open::new(&plan, text_bytes);
             Box::new(move |event, out| open.take(event, out))
         });
-        let applied = Applied::Function(make, made.clone());
+        let applied = match joins_text {
+            true => Applied::Turns(make, made.clone()),
+            false => Applied::Function(Arc::new(move || make(0)), made.clone()),
+        };
         let shuffle = Shuffle::apply(&spread.columns, &by, &order, applied);
         let shuffle = match self.is_sorted {
             true => shuffle.sorted(),
@@ -162,6 +166,9 @@ impl Groups {
         spread.bring(self.name(), shuffle, made)
     }
 }
+
+/// Makes the function of one partition, in which texts that are joined may have so many bytes.
+pub(super) type MakeTurnsFn = Arc<dyn Fn(usize) -> StreamFn + Send + Sync>;
 
 struct Plan {
     /// Each with its turn.
@@ -182,12 +189,14 @@ struct Open {
     turn: usize,
     last: Option<Owned>,
     is_begun: bool,
+    text_bytes: usize,
 }
 
 impl Open {
-    fn new(plan: &Arc<Plan>) -> Self {
+    fn new(plan: &Arc<Plan>, text_bytes: usize) -> Self {
         Self {
             plan: Arc::clone(plan),
+            text_bytes,
             keys: Vec::new(),
             states: Vec::new(),
             counts: Vec::new(),
@@ -258,8 +267,8 @@ impl Open {
         self.keys
             .extend(along.iter().map(|&value| Owned::of_key(value)));
         self.states.clear();
-        let begun = self.plan.aggregates.iter().map(|(_, one)| one.begin());
-        self.states.extend(begun);
+        let begin = |(_, one): &(usize, Computed)| one.begin_within(self.text_bytes);
+        self.states.extend(self.plan.aggregates.iter().map(begin));
         self.counts.clear();
         self.counts.resize(self.plan.counted.len(), 0);
         (self.turn, self.last, self.is_begun) = (0, None, true);

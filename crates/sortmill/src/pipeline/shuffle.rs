@@ -32,6 +32,7 @@ use super::groups::{Event, MakeStreamFn, StreamFn};
 use super::key::{self, KeyColumn, OrderColumn, Values, tells};
 use super::rows::halves;
 use super::sessions::{self, Sessions};
+use super::several::MakeTurnsFn;
 use super::tallied::Tallied;
 use super::together::Standing;
 use super::verbs::Sink;
@@ -84,6 +85,8 @@ enum How {
 pub(super) enum Applied {
     /// A function makes something of them, records of these columns.
     Function(MakeStreamFn, Vec<Column>),
+    /// Aggregates that take values in turns and join texts, which make records of these columns.
+    Turns(MakeTurnsFn, Vec<Column>),
     /// They come out as they are, each with the number of its session behind it.
     Sessions(Sessions),
 }
@@ -168,7 +171,7 @@ impl Shuffle {
 
     /// The same groups where the records of each come one behind the other, if that is of use: where different values are counted.
     pub fn of_records_together(mut self) -> Self {
-        self.stand_together = self.orders_within() && self.counted.is_none();
+        self.stand_together = self.orders_within() && self.counted.is_none() && !self.joins_text();
         if self.stand_together
             && let Some(last) = self.key.last_mut()
         {
@@ -350,6 +353,15 @@ impl Shuffle {
         }
     }
 
+    /// Whether texts are joined, so that what comes of a group may be long.
+    pub fn joins_text(&self) -> bool {
+        match &self.how {
+            How::Group(aggregates) => aggregates.iter().any(Computed::joins_text),
+            How::Apply(applied) => matches!(applied, Applied::Turns(..)),
+            How::Keep | How::Sort | How::Top(_) | How::Random(_) => false,
+        }
+    }
+
     /// The column whose bytes are the key of its feed's table as they are.
     fn is_value(&self) -> Option<usize> {
         key::is_value(&self.key).filter(|_| !self.is_sorted && !self.orders_within())
@@ -414,6 +426,8 @@ struct Hand {
     is_in_front: bool,
     values: Values,
     states: Vec<State>,
+    /// Texts that are joined may have so many bytes.
+    text_bytes: usize,
     applying: Option<Applying>,
     /// The group that is open where groups are narrow, or tallied; nothing of the above is needed there.
     narrow: Option<Open>,
@@ -421,8 +435,8 @@ struct Hand {
 }
 
 impl Drain {
-    /// That of one partition; `left` is of all, and at first as [`Drain::wanted`] says.
-    pub fn new(shuffle: &Arc<Shuffle>, left: &Arc<AtomicU64>) -> Self {
+    /// That of one partition; `left` is of all, and at first as [`Drain::wanted`] says. Texts that are joined may have `text_bytes`.
+    pub fn new(shuffle: &Arc<Shuffle>, left: &Arc<AtomicU64>, text_bytes: usize) -> Self {
         let hand = Hand {
             left: Arc::clone(left),
             last: Vec::new(),
@@ -431,8 +445,10 @@ impl Drain {
             is_in_front: false,
             values: Values::default(),
             states: Vec::new(),
+            text_bytes,
             applying: match &shuffle.how {
                 How::Apply(Applied::Function(make, _)) => Some(Applying::Function(make())),
+                How::Apply(Applied::Turns(make, _)) => Some(Applying::Function(make(text_bytes))),
                 How::Apply(Applied::Sessions(_)) => Some(Applying::Sessions(None)),
                 _ => None,
             },
@@ -551,7 +567,8 @@ impl Hand {
             self.is_open = true;
             if let How::Group(aggregates) = &shuffle.how {
                 self.states.clear();
-                self.states.extend(aggregates.iter().map(Computed::begin));
+                let begin = |one: &Computed| one.begin_within(self.text_bytes);
+                self.states.extend(aggregates.iter().map(begin));
             }
         }
         let has_fronts = shuffle.counted.is_some() || shuffle.stand_together;
@@ -638,9 +655,10 @@ impl Hand {
     /// Tells what is applied to groups that one has ended, or all have.
     fn tell(&mut self, applied: &Applied, event: Event<'_>, sink: Sink<'_>) -> Result<()> {
         match (applied, &mut self.applying) {
-            (Applied::Function(_, made), Some(Applying::Function(function))) => {
-                function(event, &mut |values| put(values, made, sink))
-            }
+            (
+                Applied::Function(_, made) | Applied::Turns(_, made),
+                Some(Applying::Function(function)),
+            ) => function(event, &mut |values| put(values, made, sink)),
             (_, Some(Applying::Sessions(open))) => {
                 *open = None;
                 Ok(())
@@ -675,7 +693,7 @@ fn apply(
     sink: Sink<'_>,
 ) -> Result<()> {
     match (applied, applying) {
-        (Applied::Function(_, made), Applying::Function(function)) => {
+        (Applied::Function(_, made) | Applied::Turns(_, made), Applying::Function(function)) => {
             let mut checked = |values: &[Value<'_>]| put(values, made, sink);
             record(shuffle, (key, value), None, |record| {
                 function(Event::Record(record), &mut checked)

@@ -164,9 +164,6 @@ fn draw(shared: &Shared<'_>, sources: &[Source]) -> Result<Drawn> {
             (drawn.sample, drawn.bytes)
         }
     };
-    if let Some(head) = &shared.job.equal_heads_meet {
-        sample.cut_to_heads(head);
-    }
     let node_count = plan.node_count() as usize;
     Ok(Drawn {
         between: sample.boundaries(node_count, plan.equal_keys_meet),

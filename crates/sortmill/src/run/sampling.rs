@@ -214,7 +214,17 @@ fn sampled_count(shared: &Shared<'_>) -> usize {
 }
 
 fn wants_sample(shared: &Shared<'_>) -> bool {
-    sampled_count(shared) > 0
+    sampled_count(shared) > 0 || looks_for_large_groups(shared)
+}
+
+/// Whether groups that need several partitions are divided among these from the beginning, where boundaries are found without a sample. Later they would be
+/// divided at the price of what they hold by then, which is read with each of their parts.
+fn looks_for_large_groups(shared: &Shared<'_>) -> bool {
+    let (job, plan) = (shared.job, shared.plan);
+    job.equal_heads_meet.is_some()
+        && job.map.is_some()
+        && plan.groups_go_on
+        && plan.partition_count > 1
 }
 
 /// Begins the partitions, at the boundaries that the job asks for and those that a sample adds to them.
@@ -252,12 +262,19 @@ pub fn boundaries(shared: &Shared<'_>, sample: &mut Sample) -> Vec<Boundary> {
 fn boundaries_of(shared: &Shared<'_>, sample: &mut Sample, count: usize) -> Vec<Boundary> {
     let plan = shared.plan;
     let sampled_count = count.min(sampled_count(shared) + 1);
-    if let Some(head) = &shared.job.equal_heads_meet {
-        sample.cut_to_heads(head);
-    }
-    let mut boundaries = sample.boundaries(sampled_count, plan.equal_keys_meet);
+    let is_uniform = matches!(shared.job.boundaries, Boundaries::Uniform);
+    let mut boundaries = match &shared.job.equal_heads_meet {
+        Some(head) => {
+            let of_groups = sample.boundaries_of_groups(count, head, plan.groups_go_on);
+            let of_groups = of_groups
+                .into_iter()
+                .filter(|(_, is_large)| *is_large || !is_uniform);
+            of_groups.map(|(boundary, _)| boundary).collect()
+        }
+        None => sample.boundaries(sampled_count, plan.equal_keys_meet),
+    };
     let asked = match (&shared.job.boundaries, shared.cut_keys) {
-        (Boundaries::Uniform, _) => uniform_keys(count as u64),
+        (Boundaries::Uniform, _) => uniform_keys((count - boundaries.len()) as u64),
         (_, Some(keys)) => keys.iter().flatten().cloned().collect(),
         (_, None) => Vec::new(),
     };

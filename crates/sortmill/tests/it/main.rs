@@ -43,6 +43,8 @@ mod pipeline_reduce;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_skip_bad;
 #[cfg(not(feature = "shuttle"))]
+mod pipeline_string_agg;
+#[cfg(not(feature = "shuttle"))]
 mod pipeline_times;
 #[cfg(not(feature = "shuttle"))]
 mod pipeline_together;

@@ -2,13 +2,13 @@
 //!
 //! | aggregate | words | beside them |
 //! |---|---|---|
-//! | count, exact quantile | 1 | |
+//! | count, exact quantile, texts joined | 1 | |
 //! | sum, mean of integers | 3: the sum twice as wide, how many | |
 //! | sum, mean of floats | 2: its number, how many | the exact sum, more for one of numbers of very different sizes |
 //! | min, max | 1: the value, or where its text lies; 1 more that says whether it is there, if it may be missing | text |
 //! | first | of those that lead 3: where the record came from; then as min | text |
 //! | approximate ones | 1: its number | a sketch, or steps |
-//! | different values, counted in order | none | |
+//! | different values, counted or joined in order | none | |
 //!
 //! A text lies in a slot of a power of two of bytes, and stays there as long as it fits: what texts of a group have taken in all
 //! is at most twice the last slot.
@@ -105,7 +105,7 @@ impl Computed {
             (Kind::First, _) => self.spot_words() + self.held_words(),
             (Kind::Sum | Kind::Mean, Type::F64) => 2,
             (Kind::Sum | Kind::Mean, _) => 3,
-            (Kind::CountDistinct, _) => 0,
+            (Kind::CountDistinct | Kind::StringAgg { is_distinct: true }, _) => 0,
             _ => 1,
         }
     }
@@ -190,8 +190,11 @@ impl Computed {
             return;
         }
         let value = match self.kind {
-            Kind::Count | Kind::CountValues | Kind::Quantile(_) => return words[0] += 1,
-            Kind::CountDistinct => return,
+            Kind::Count
+            | Kind::CountValues
+            | Kind::Quantile(_)
+            | Kind::StringAgg { is_distinct: false } => return words[0] += 1,
+            Kind::CountDistinct | Kind::StringAgg { is_distinct: true } => return,
             _ => &record[self.at],
         };
         match (self.kind, value) {
@@ -336,7 +339,7 @@ impl Computed {
                 beside.floats[words[0] as usize].write(to);
                 to.extend_from_slice(&words[1].to_le_bytes());
             }
-            (Kind::Count | Kind::CountValues, _) => {
+            (Kind::Count | Kind::CountValues | Kind::StringAgg { is_distinct: false }, _) => {
                 to.extend_from_slice(count_bytes(words[0], &mut [0; COUNT_BYTES_MAX]));
             }
             _ => words

@@ -1,10 +1,12 @@
 //! Plans, partition tables and samples as data.
 
+use std::sync::Arc;
+
 use sortmill::chunks::Extent;
 use sortmill::disk::Figures;
 use sortmill::io::codec::CODECS;
 use sortmill::io::os::Machine;
-use sortmill::job::{Compress, Input, Job, Output, Tuning};
+use sortmill::job::{Compress, HeadFn, Input, Job, Output, Tuning};
 use sortmill::order::{Format, KeyPart, Number, Order};
 use sortmill::plan::{Inputs, PackedInputs, Plan};
 use sortmill::sample::Sample;
@@ -324,4 +326,65 @@ fn samples_merge_in_any_order_to_the_same_boundaries() {
         );
     }
     assert!(Sample::default().boundaries(8, false).is_empty());
+}
+
+/// A group that has several of them has boundaries within itself, where a function goes on from one side to the other; any other has
+/// none.
+#[test]
+fn boundaries_lie_between_groups() {
+    let order = Order::new(Format::Kv, &[]).unwrap();
+    let mut sample = Sample::default();
+    let mut add = |group: &str, within: u32| {
+        let key = [group.as_bytes(), b"|", &within.to_be_bytes()].concat();
+        let lengths = [key.len() as u32, 0].map(u32::to_le_bytes).concat();
+        sample.add(&order, &[&lengths[..], &key].concat(), 7);
+    };
+    for at in 0..100 {
+        (0..2).for_each(|group| add(&format!("a{group}"), at));
+        add("large", at);
+        add("large", 1000 + at);
+        add("large", 2000 + at);
+        add("small", at);
+    }
+    let head: HeadFn = Arc::new(|key| {
+        let end = key.iter().position(|&byte| byte == b'|');
+        end.map_or(key.len(), |end| end + 1)
+    });
+    let found = |sample: &mut Sample, count: usize, goes_on: bool| -> Vec<(String, bool)> {
+        let found = sample.boundaries_of_groups(count, &head, goes_on);
+        assert!(found.iter().all(|(boundary, _)| boundary.chunk == 0));
+        let shown = |(boundary, is_large): (Boundary, bool)| {
+            let (group, within) = boundary.key.split_at(head(&boundary.key));
+            let within = match within {
+                [] => String::new(),
+                bytes => u32::from_be_bytes(bytes.try_into().unwrap()).to_string(),
+            };
+            (
+                String::from_utf8_lossy(group).into_owned() + &within,
+                is_large,
+            )
+        };
+        found.into_iter().map(shown).collect()
+    };
+    let shown = |text: &str, is_large| (text.to_owned(), is_large);
+    let wanted = [
+        shown("a1|", false),
+        shown("large|", false),
+        shown("small|", false),
+    ];
+    assert_eq!(found(&mut sample, 6, false), wanted);
+    let wanted = [
+        shown("a1|", false),
+        shown("large|", true),
+        shown("large|1000", true),
+        shown("large|2000", true),
+        shown("small|", false),
+    ];
+    assert_eq!(found(&mut sample, 6, true), wanted);
+    assert_eq!(found(&mut sample, 2, true), [shown("large|", false)]);
+    // All of one key, and none at all.
+    let mut same = Sample::default();
+    (0..100).for_each(|chunk| same.add(&order, b"\x02\0\0\0\0\0\0\0k|", chunk));
+    assert_eq!(found(&mut same, 8, true), []);
+    assert_eq!(found(&mut Sample::default(), 8, true), []);
 }
