@@ -23,7 +23,7 @@ mod unit;
 use std::ops::Range;
 
 use sortmill_io::frame::Header;
-use sortmill_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use sortmill_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sortmill_io::sync::{Arc, Mutex, RwLock, lock};
 use sortmill_io::{Buffer, Pool};
 
@@ -216,6 +216,8 @@ pub struct Partitions<'a> {
     span_bytes: AtomicU64,
     /// Whether partitions that outgrow their share are divided.
     divides: bool,
+    /// Whether those that seem to be of one group are divided early.
+    divides_early: AtomicBool,
 }
 
 impl<'a> Partitions<'a> {
@@ -253,6 +255,7 @@ impl<'a> Partitions<'a> {
             divided: AtomicU64::new(0),
             span_bytes: AtomicU64::new(0),
             divides: true,
+            divides_early: AtomicBool::new(plan.groups_go_on),
         }
     }
 
@@ -269,6 +272,11 @@ impl<'a> Partitions<'a> {
             divides: false,
             ..self
         }
+    }
+
+    /// A sample of all that comes has told where large groups are: they have partitions of their own by now.
+    pub fn know_groups(&self) {
+        self.divides_early.store(false, Ordering::Relaxed);
     }
 
     /// Where the bodies of long records are.

@@ -3,7 +3,7 @@
 //! Half of the newest records are to go to either side. A group whose records a function takes one after the other may be larger
 //! than memory: where such a function can go on from unit to unit ([`Plan::groups_go_on`]), a partition is divided within the group
 //! too. What it holds by then is read with both of its parts and all of theirs, so one that gets most of its records of one group
-//! is divided early.
+//! is divided early, unless a sample of all of them has shown where large groups are.
 //!
 //! ```text
 //! groups a b h c d, most of them h     a b h c d | in front of h | behind h | by what orders the records of h ...
@@ -30,7 +30,7 @@ impl Partitions<'_> {
         // What is read again with each of its parts is small where a stream goes on and on, as long as there may be many.
         let is_early = self.plan.input_bytes.is_none() && partition.may_swell;
         let parts = match 2 * count < self.plan.partition_count_max {
-            true if self.plan.groups_go_on && !state.is_mixed => GROUP_PARTS,
+            true if self.divides_early() && !state.is_mixed => GROUP_PARTS,
             true if is_early => 2,
             _ => 1,
         };
@@ -41,14 +41,14 @@ impl Partitions<'_> {
     /// Whether it is to be known of the blocks of a partition what their keys lie between: of one that may be divided soon,
     /// or whose parts may be, as long as there may be more partitions.
     pub(super) fn keeps_keys(&self, partition: &Partition, count: usize) -> bool {
-        let parts = if self.plan.groups_go_on {
-            GROUP_PARTS
-        } else {
-            1
-        };
+        let parts = if self.divides_early() { GROUP_PARTS } else { 1 };
         let is_suspect =
             || partition.may_swell || self.is_large(&lock(&partition.state), 2 * parts);
         self.divides && count + 2 <= self.plan.partition_count_max && is_suspect()
+    }
+
+    fn divides_early(&self) -> bool {
+        self.divides_early.load(Ordering::Relaxed)
     }
 
     /// Whether a partition is larger than one part of so many of what it may be, if it may be divided.
@@ -67,7 +67,7 @@ impl Partitions<'_> {
         let mut rows = rows.to_vec();
         let record = |row: &u32| batch.record(*row as usize);
         rows.sort_unstable_by(|a, b| order.compare(record(a), record(b)));
-        if self.plan.groups_go_on && !self.are_of_one_group(order, batch, &rows) {
+        if self.divides_early() && !self.are_of_one_group(order, batch, &rows) {
             let mut state = lock(&parent.state);
             state.is_mixed = true;
             if !self.is_large(&state, 1) {

@@ -229,6 +229,9 @@ fn looks_for_large_groups(shared: &Shared<'_>) -> bool {
 
 /// Begins the partitions, at the boundaries that the job asks for and those that a sample adds to them.
 pub fn begin(shared: &Shared<'_>, partitions: &Partitions<'_>, sample: Sample) {
+    if shared.job.equal_heads_meet.is_some() && !sample.is_empty() {
+        partitions.know_groups();
+    }
     begin_with(shared, partitions, sample, shared.plan.partition_count);
 }
 
@@ -263,18 +266,33 @@ fn boundaries_of(shared: &Shared<'_>, sample: &mut Sample, count: usize) -> Vec<
     let plan = shared.plan;
     let sampled_count = count.min(sampled_count(shared) + 1);
     let is_uniform = matches!(shared.job.boundaries, Boundaries::Uniform);
+    let goes_on = plan.groups_go_on;
     let mut boundaries = match &shared.job.equal_heads_meet {
+        // Beside a group of one share others have theirs: it needs two of half of one.
+        Some(head) if is_uniform => {
+            let mut large = |count: usize| -> Vec<Boundary> {
+                let all = sample
+                    .boundaries_of_groups(count, head, goes_on)
+                    .into_iter();
+                all.filter_map(|(boundary, is_large)| is_large.then_some(boundary))
+                    .collect()
+            };
+            let halves = large(2 * count);
+            match 2 * halves.len() <= count {
+                true => halves,
+                false => large(count),
+            }
+        }
         Some(head) => {
-            let of_groups = sample.boundaries_of_groups(count, head, plan.groups_go_on);
-            let of_groups = of_groups
-                .into_iter()
-                .filter(|(_, is_large)| *is_large || !is_uniform);
-            of_groups.map(|(boundary, _)| boundary).collect()
+            let all = sample
+                .boundaries_of_groups(sampled_count, head, goes_on)
+                .into_iter();
+            all.map(|(boundary, _)| boundary).collect()
         }
         None => sample.boundaries(sampled_count, plan.equal_keys_meet),
     };
     let asked = match (&shared.job.boundaries, shared.cut_keys) {
-        (Boundaries::Uniform, _) => uniform_keys((count - boundaries.len()) as u64),
+        (Boundaries::Uniform, _) => uniform_keys(count.saturating_sub(boundaries.len()) as u64),
         (_, Some(keys)) => keys.iter().flatten().cloned().collect(),
         (_, None) => Vec::new(),
     };
