@@ -164,7 +164,7 @@ def string_agg(column: str, separator: str = ",", *, distinct: bool = False) -> 
     """The texts of a column in the order of their bytes, with `separator` between each two; with `distinct` each different one once.
 
     What SQL calls `string_agg(column, separator ORDER BY column)`. The engine puts each group in the order of this column, as for
-    `count_distinct`. All texts of a group together may have a 24th of the memory, over one more than the threads: 7 MiB of 512 MiB
+    `count_distinct`. All texts of a group together may have a tenth of the memory, over one more than the threads: 17 MiB of 512 MiB
     with two; more is a `MemoryLimitError`. For more there is `apply(fn, sort=column)`.
     """
     if not isinstance(separator, str):

@@ -136,7 +136,7 @@ pub fn approx_quantile(column: impl Into<String>, fraction: f64) -> Aggregate {
 
 /// The texts of a column in the order of their bytes, as often as they are there, with `separator` between each two. It puts each
 /// group in that order, as [`count_distinct`] does, so the result does not depend on that of the input. All texts of a group together
-/// may have a 24th of the memory over one more than the threads, and a GiB at most; for more there are functions of groups ([`apply_sorted`](super::Groups::apply_sorted)).
+/// may have a tenth of the memory over one more than the threads, and a GiB at most; for more there are functions of groups ([`apply_sorted`](super::Groups::apply_sorted)).
 pub fn string_agg(column: impl Into<String>, separator: impl Into<String>) -> Aggregate {
     Aggregate {
         separator: separator.into(),

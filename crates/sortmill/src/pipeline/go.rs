@@ -51,8 +51,9 @@ use crate::yields::Yield;
 /// What the feeds of reducers may keep, of which one for each thread is at work at a time: within what comes on top of the
 /// plan.
 const REDUCER_STATE_BYTES: u64 = 2 << 20;
-/// A text that is joined lies in its group, there once more while that grows, and in what is written.
-const TEXT_COPIES: u64 = 3;
+/// A text that is joined lies in its group, which has an eighth more than that, and in what is written: it may have so much less than is set
+/// apart for it.
+const TEXT_SHARE: (u64, u64) = (2, 5);
 /// No text that is joined is longer.
 const TEXT_BYTES_MAX: u64 = 1 << 30;
 
@@ -318,8 +319,9 @@ impl Pipeline {
         job.reduce_gathers_bytes = gathered_bytes(&phase.after);
         let mut text_bytes = 0;
         if phase.shuffle.joins_text() {
-            text_bytes = text_room(settings, at_once, os);
-            job.reduce_gathers_bytes += TEXT_COPIES * text_bytes;
+            let room = text_room(settings, at_once, os);
+            job.reduce_gathers_bytes += room;
+            text_bytes = (room * TEXT_SHARE.0 / TEXT_SHARE.1).min(TEXT_BYTES_MAX);
         }
         job.reduce = Some(match phase.passes_on {
             true => passing(),
@@ -401,12 +403,12 @@ pub(super) struct Means {
     stop: Option<Stop>,
 }
 
-/// How many bytes the texts of a group may have that one of `at_once` reducers joins, and one that loads: an eighth of the memory for
-/// all, with what is copied of them.
+/// How many bytes are set apart for the texts of a group that one of `at_once` reducers joins, and one that loads: a quarter of the
+/// memory for all.
 fn text_room(settings: &Settings, at_once: u64, os: &dyn Os) -> u64 {
     let memory = settings.memory_bytes;
     let memory = memory.unwrap_or_else(|| os.machine().memory_bytes_available / 2);
-    (memory / (8 * TEXT_COPIES * (at_once + 1))).min(TEXT_BYTES_MAX)
+    memory / 4 / (at_once + 1)
 }
 
 /// What functions of batches among `steps` hold.

@@ -8,6 +8,9 @@ use sortmill_io::sync::Arc;
 use super::column::Value;
 use crate::error::{Error, ErrorKind, Result};
 
+/// A text has room for so many parts of itself besides.
+const GROWTH: usize = 8;
+
 /// The text of a group so far.
 #[derive(Clone, Debug)]
 pub struct Joined {
@@ -79,6 +82,12 @@ impl Joined {
             self.is_too_long = true;
             self.text = Vec::new();
             return;
+        }
+        if bytes > self.text.capacity() {
+            // Not twice as much as there is: that is bounded.
+            let more = (bytes / GROWTH).max(64);
+            self.text
+                .reserve_exact(bytes.saturating_add(more).min(self.bytes_max) - self.text.len());
         }
         self.text.extend_from_slice(between);
         self.text.extend_from_slice(text);

@@ -78,18 +78,18 @@ fn texts_that_are_too_long_are_told() {
             threads: Some(2),
             ..small()
         };
-        // 343 KB, where each has 233.
-        let error = run(&pipeline, &with(16 << 20)).unwrap_err();
+        // 343 KB, where each has 280.
+        let error = run(&pipeline, &with(8 << 20)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Memory, "{error}");
         assert!(
             error
                 .cause
-                .contains("column page have more than 233016 bytes"),
+                .contains("column page have more than 279620 bytes"),
             "{error}"
         );
         assert!(error.cause.ends_with("in the group \"many\""), "{error}");
         assert_eq!(clicks.scratch.names(), ["in.txt"]);
-        run(&pipeline, &with(32 << 20)).unwrap();
+        run(&pipeline, &with(12 << 20)).unwrap();
         let found = std::fs::read_to_string(clicks.out()).unwrap();
         assert!(found.lines().any(|line| line.len() > 342_000));
         std::fs::remove_file(clicks.out()).unwrap();
