@@ -136,7 +136,7 @@ pub fn approx_quantile(column: impl Into<String>, fraction: f64) -> Aggregate {
 
 /// The texts of a column in the order of their bytes, as often as they are there, with `separator` between each two. It puts each
 /// group in that order, as [`count_distinct`] does, so the result does not depend on that of the input. All texts of a group together
-/// may have a tenth of the memory over one more than the threads, and a GiB at most; for more there are functions of groups ([`apply_sorted`](super::Groups::apply_sorted)).
+/// may have a tenth of the memory over one more than the threads, and a GiB at most, and where several are joined each its part of that; for more there are functions of groups ([`apply_sorted`](super::Groups::apply_sorted)).
 pub fn string_agg(column: impl Into<String>, separator: impl Into<String>) -> Aggregate {
     Aggregate {
         separator: separator.into(),
@@ -281,9 +281,9 @@ impl Computed {
         matches!(self.kind, Kind::Quantile(_))
     }
 
-    /// Whether it joins texts, which may be long.
-    pub fn joins_text(&self) -> bool {
-        self.separator.is_some()
+    /// How many of `all` join texts, which may be long.
+    pub fn texts_joined(all: &[Self]) -> u64 {
+        all.iter().filter(|one| one.separator.is_some()).count() as u64
     }
 
     /// Whether it follows the order of the input.

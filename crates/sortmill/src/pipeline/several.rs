@@ -128,7 +128,7 @@ impl Groups {
             None => (0, one.moved_to(one.column().map_or(0, plain_at))),
         };
         let turned: Vec<_> = aggregates.iter().map(turned).collect();
-        let joins_text = aggregates.iter().any(Computed::joins_text);
+        let texts_joined = Computed::texts_joined(aggregates);
         let counted = spread.ordered.iter().map(|&at| plain_at(at));
         let plan = Arc::new(Plan {
             aggregates: turned,
@@ -154,10 +154,7 @@ impl Groups {
             let mut open = Open::new(&plan, text_bytes);
             Box::new(move |event, out| open.take(event, out))
         });
-        let applied = match joins_text {
-            true => Applied::Turns(make, made.clone()),
-            false => Applied::Function(Arc::new(move || make(0)), made.clone()),
-        };
+        let applied = Applied::Turns(make, made.clone(), texts_joined);
         let shuffle = Shuffle::apply(&spread.columns, &by, &order, applied);
         let shuffle = match self.is_sorted {
             true => shuffle.sorted(),

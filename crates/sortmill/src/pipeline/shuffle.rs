@@ -85,8 +85,8 @@ enum How {
 pub(super) enum Applied {
     /// A function makes something of them, records of these columns.
     Function(MakeStreamFn, Vec<Column>),
-    /// Aggregates that take values in turns and join texts, which make records of these columns.
-    Turns(MakeTurnsFn, Vec<Column>),
+    /// Aggregates that take values in turns, so many of which join texts, which make records of these columns.
+    Turns(MakeTurnsFn, Vec<Column>, u64),
     /// They come out as they are, each with the number of its session behind it.
     Sessions(Sessions),
 }
@@ -171,7 +171,8 @@ impl Shuffle {
 
     /// The same groups where the records of each come one behind the other, if that is of use: where different values are counted.
     pub fn of_records_together(mut self) -> Self {
-        self.stand_together = self.orders_within() && self.counted.is_none() && !self.joins_text();
+        self.stand_together =
+            self.orders_within() && self.counted.is_none() && self.texts_joined() == 0;
         if self.stand_together
             && let Some(last) = self.key.last_mut()
         {
@@ -353,12 +354,12 @@ impl Shuffle {
         }
     }
 
-    /// Whether texts are joined, so that what comes of a group may be long.
-    pub fn joins_text(&self) -> bool {
+    /// How many texts of a group are joined, so that what comes of it may be long.
+    pub fn texts_joined(&self) -> u64 {
         match &self.how {
-            How::Group(aggregates) => aggregates.iter().any(Computed::joins_text),
-            How::Apply(applied) => matches!(applied, Applied::Turns(..)),
-            How::Keep | How::Sort | How::Top(_) | How::Random(_) => false,
+            How::Group(aggregates) => Computed::texts_joined(aggregates),
+            How::Apply(Applied::Turns(_, _, count)) => *count,
+            How::Apply(_) | How::Keep | How::Sort | How::Top(_) | How::Random(_) => 0,
         }
     }
 
@@ -448,7 +449,7 @@ impl Drain {
             text_bytes,
             applying: match &shuffle.how {
                 How::Apply(Applied::Function(make, _)) => Some(Applying::Function(make())),
-                How::Apply(Applied::Turns(make, _)) => Some(Applying::Function(make(text_bytes))),
+                How::Apply(Applied::Turns(make, ..)) => Some(Applying::Function(make(text_bytes))),
                 How::Apply(Applied::Sessions(_)) => Some(Applying::Sessions(None)),
                 _ => None,
             },
@@ -656,7 +657,7 @@ impl Hand {
     fn tell(&mut self, applied: &Applied, event: Event<'_>, sink: Sink<'_>) -> Result<()> {
         match (applied, &mut self.applying) {
             (
-                Applied::Function(_, made) | Applied::Turns(_, made),
+                Applied::Function(_, made) | Applied::Turns(_, made, _),
                 Some(Applying::Function(function)),
             ) => function(event, &mut |values| put(values, made, sink)),
             (_, Some(Applying::Sessions(open))) => {
@@ -693,7 +694,7 @@ fn apply(
     sink: Sink<'_>,
 ) -> Result<()> {
     match (applied, applying) {
-        (Applied::Function(_, made) | Applied::Turns(_, made), Applying::Function(function)) => {
+        (Applied::Function(_, made) | Applied::Turns(_, made, _), Applying::Function(function)) => {
             let mut checked = |values: &[Value<'_>]| put(values, made, sink);
             record(shuffle, (key, value), None, |record| {
                 function(Event::Record(record), &mut checked)

@@ -71,25 +71,28 @@ fn texts_that_are_too_long_are_told() {
     let alone = groups.agg(&[string_agg("page", " ")]).unwrap();
     let beside = [string_agg("page", " "), first("time").named("first")];
     let beside = groups.agg(&beside).unwrap();
-    for table in [alone, beside] {
+    // Two share that.
+    let distinct = string_agg_distinct("page", " ").named("distinct");
+    let two = groups.agg(&[string_agg("page", " "), distinct]).unwrap();
+    for (table, room, more) in [
+        (alone, 279_620, 12),
+        (beside, 279_620, 12),
+        (two, 139_810, 24),
+    ] {
         let pipeline = table.write(clicks.out(), Form::Text).unwrap();
         let with = |memory: u64| Settings {
             memory_bytes: Some(memory),
             threads: Some(2),
             ..small()
         };
-        // 343 KB, where each has 280.
+        // 343 KB.
         let error = run(&pipeline, &with(8 << 20)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Memory, "{error}");
-        assert!(
-            error
-                .cause
-                .contains("column page have more than 279620 bytes"),
-            "{error}"
-        );
+        let wanted = format!("column page have more than {room} bytes");
+        assert!(error.cause.contains(&wanted), "{error}");
         assert!(error.cause.ends_with("in the group \"many\""), "{error}");
         assert_eq!(clicks.scratch.names(), ["in.txt"]);
-        run(&pipeline, &with(12 << 20)).unwrap();
+        run(&pipeline, &with(more << 20)).unwrap();
         let found = std::fs::read_to_string(clicks.out()).unwrap();
         assert!(found.lines().any(|line| line.len() > 342_000));
         std::fs::remove_file(clicks.out()).unwrap();
