@@ -208,6 +208,11 @@ def test_groups_know_one_zero_and_lists_no_missing_number() -> None:
     table = sm.Pipeline().from_iter(rows, {"f": float, "n": "u64?"})
     lists = table.group_by("f").pack("n", name="list").with_columns(count=sm.list_length("list")).sort("f")
     assert repr([(one["f"], one["count"]) for one in lists.collect(memory="64 MiB")]) == "[(0.0, 2), (1.5, 0)]"
+    # Lists of groups that come sorted, which were refused.
+    numbers = sm.Pipeline().from_iter([(at % 97 - 48, at) for at in range(5000)], {"f": int, "n": "u64"})
+    in_order = numbers.group_by("f", order="sorted").pack("n", name="list")
+    found = [(one["f"], one["n"]) for one in in_order.unpack("list", name="n").collect(memory="64 MiB")]
+    assert found == sorted((at % 97 - 48, at) for at in range(5000))
     numbers = table.with_columns(m=sm.col("f") * 2).group_by("f").agg(n=sm.count_distinct("n"), m=sm.count_distinct("m"))
     assert repr(sorted(one["f"] for one in numbers.collect(memory="64 MiB"))) == "[0.0, 1.5]"
 

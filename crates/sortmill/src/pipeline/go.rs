@@ -317,20 +317,17 @@ impl Pipeline {
         let next = next.map(|next| (next, REDUCER_STATE_BYTES / at_once));
         job.passes_on = phase.passes_on;
         job.reduce_gathers_bytes = gathered_bytes(&phase.after);
-        let room = text_room(settings, at_once, os);
-        let text_bytes = (room * TEXT_SHARE.0 / TEXT_SHARE.1).min(TEXT_BYTES_MAX);
-        let text_bytes = text_bytes.checked_div(phase.shuffle.texts_joined());
-        if text_bytes.is_some() {
-            job.reduce_gathers_bytes += room;
-        }
+        let text_bytes = match phase.shuffle.texts_joined() {
+            0 => 0,
+            count => {
+                let room = text_room(settings, at_once, os);
+                job.reduce_gathers_bytes += room;
+                (room * TEXT_SHARE.0 / TEXT_SHARE.1).min(TEXT_BYTES_MAX) / count
+            }
+        };
         job.reduce = Some(match phase.passes_on {
             true => passing(),
-            false => reducer(
-                phase,
-                next,
-                (self, text_bytes.unwrap_or(0)),
-                means.stop.as_ref(),
-            ),
+            false => reducer(phase, next, (self, text_bytes), means.stop.as_ref()),
         });
         // Between phases nothing comes first, not even the header of the text.
         job.reduce_makes_bytes = Some(Vec::new());

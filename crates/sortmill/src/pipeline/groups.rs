@@ -99,11 +99,8 @@ impl Groups {
             return self.table.together(name, together, made);
         }
         let shuffle = Shuffle::apply(&self.table.columns, &self.by, &key, applied);
-        let shuffle = match self.is_sorted {
-            true => shuffle.sorted(),
-            false => shuffle,
-        };
-        self.table.bring(name, shuffle, made)
+        self.table
+            .bring(name, shuffle.sorted_if(self.is_sorted), made)
     }
 
     /// The first record of each group, in the order of the input, with all columns of the table. What groups are made by is as keys are:

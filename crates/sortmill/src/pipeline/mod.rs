@@ -602,10 +602,8 @@ impl Groups {
         if ordered.len() > 1 || is_ordered && follows_input {
             return self.agg_in_turns(&computed, ordered, columns);
         }
-        let mut shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
-        if self.is_sorted {
-            shuffle = shuffle.sorted();
-        }
+        let shuffle = Shuffle::group(&self.table.columns, &self.by, computed);
+        let mut shuffle = shuffle.sorted_if(self.is_sorted);
         if stand_together {
             // Those of a group are in no order of their values.
             shuffle = shuffle.of_records_together();

@@ -156,11 +156,7 @@ impl Groups {
         });
         let applied = Applied::Turns(make, made.clone(), texts_joined);
         let shuffle = Shuffle::apply(&spread.columns, &by, &order, applied);
-        let shuffle = match self.is_sorted {
-            true => shuffle.sorted(),
-            false => shuffle,
-        };
-        spread.bring(self.name(), shuffle, made)
+        spread.bring(self.name(), shuffle.sorted_if(self.is_sorted), made)
     }
 }
 

@@ -208,6 +208,11 @@ impl Shuffle {
         }
     }
 
+    /// The same, if so said.
+    pub fn sorted_if(self, is_sorted: bool) -> Self {
+        if is_sorted { self.sorted() } else { self }
+    }
+
     /// How its pairs lie if they are records of a fixed size.
     pub fn narrow(&self) -> Option<&Narrow> {
         self.narrow.as_ref()

@@ -72,15 +72,16 @@ impl Standing {
         (is_sorted || !sorted)
             && self.by.iter().all(|at| columns.contains(at))
             && columns.iter().all(is_told)
-            && order.len() <= self.order.len()
-            && order
-                .iter()
-                .zip(&self.order)
-                .all(|(part, own)| (part.at, part.descending) == *own)
+            && self.orders(order)
     }
-}
 
-impl Standing {
+    /// Whether records of a group are in the order `order`.
+    fn orders(&self, order: &[OrderColumn]) -> bool {
+        let is_own =
+            |(part, own): (&OrderColumn, &(usize, bool))| (part.at, part.descending) == *own;
+        order.len() <= self.order.len() && order.iter().zip(&self.order).all(is_own)
+    }
+
     /// Whether records are in the order `key` if groups are in theirs. Which columns may be without a value matters there.
     fn would_sort(&self, key: &[OrderColumn], may_lack: impl Fn(usize) -> bool) -> bool {
         let Some((of_group, within)) = key.split_at_checked(self.by.len()) else {
@@ -88,19 +89,12 @@ impl Standing {
         };
         let is_up =
             |part: &OrderColumn| !part.descending && (part.nulls_last || !may_lack(part.at));
-        let are_groups = of_group.iter().zip(&self.by);
         let within = match within {
             [then, rest @ ..] if Some(then.at) == self.then && is_up(then) => rest,
             all => all,
         };
-        are_groups
-            .into_iter()
-            .all(|(part, &at)| part.at == at && is_up(part))
-            && within.len() <= self.order.len()
-            && within
-                .iter()
-                .zip(&self.order)
-                .all(|(part, own)| (part.at, part.descending) == *own)
+        let mut of_group = of_group.iter().zip(&self.by);
+        of_group.all(|(part, &at)| part.at == at && is_up(part)) && self.orders(within)
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use sortmill::error::{Error, ErrorKind};
 use sortmill::pipeline::{
-    Column, Form, Groups, Owned, Settings, Table, Type, Value, col, count, count_distinct, first,
-    if_else, lit, max, mean, min, null, sum,
+    Column, Form, Groups, Order, Owned, Settings, Table, Type, Value, col, count, count_distinct,
+    first, if_else, lit, max, mean, min, null, sum,
 };
 
 use crate::pipeline::{host, run, small};
@@ -323,6 +323,30 @@ fn groups_behind_sessions_come_sorted_by_the_same_job() {
             2
         };
         check(&taken.unwrap(), &of_clicks, phase_count);
+    }
+    // Groups without a value come last, so a sort that has them first is one of its own.
+    let known = if_else(col("user").eq("user 1"), null(), col("user"));
+    let lacking = clicks.table().with_columns(&[("user", known)]).unwrap();
+    let lacking = lacking.group_by(&["user"]).unwrap();
+    let lacking = lacking.sessions("time", GAP as u64, "session").unwrap();
+    let firsts = lacking.sort(&up(&["user"])).unwrap();
+    let lasts = lacking.sort_by(&[Order {
+        column: "user",
+        descending: false,
+        nulls_last: true,
+    }]);
+    for (table, phase_count) in [(firsts, 2), (lasts.unwrap(), 1)] {
+        let (found, names) = made(&clicks, &table);
+        assert_eq!(names.len(), phase_count, "{names:?}");
+        let is_null = |line: &str| line.starts_with(',');
+        let nulls = found.lines().filter(|line| is_null(line)).count();
+        assert_eq!(nulls, all["user 1"].len());
+        let users: Vec<&str> = match phase_count {
+            2 => found.lines().skip(nulls).collect(),
+            _ => found.lines().take(found.lines().count() - nulls).collect(),
+        };
+        assert!(!users.iter().any(|line| is_null(line)));
+        assert!(users.is_sorted_by_key(|line| line.split(',').next()));
     }
     // Other orders are no such ones.
     let downwards = hashed.sort(&[("user", true), ("session", false)]).unwrap();
