@@ -371,12 +371,12 @@ struct Share {
 /// After so many keys it is judged whether looking is worth while,
 const JUDGED_COUNT: u64 = 1 << 14;
 /// or so many of the sample. Only that is looked for if fewer than one in so many of it is found.
-const SAMPLE_COUNT: u64 = 1 << 10;
+const SAMPLE_COUNT: u64 = 1 << 9;
 const WORTH_ONE_IN: u64 = 16;
 /// Keys the lower half of whose hashes begins with so many zeros are in it, so that what repeats after a long time shows,
-const SAMPLE_BITS: u32 = 4;
+const SAMPLE_BITS: u32 = 6;
 /// and one in so many that come, so that what comes often shows.
-const DRAWN_ONE_IN: u64 = 64;
+const DRAWN_ONE_IN: u64 = 256;
 /// When there is no room, it is judged after so many times as many keys as are kept: what repeats after as many still shows.
 const JUDGED_TIMES: u64 = 4;
 /// All should be cleared then if fewer than one in so many is there.

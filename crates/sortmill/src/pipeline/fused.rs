@@ -10,6 +10,7 @@ use super::combine::PairSink;
 use super::letters::WordFinder;
 use super::line_rows::{each_field, ends_no_line};
 use super::long_text::WordsLeft;
+use super::ngrams::Ngrams;
 use super::parts::{How, Parts};
 use super::shuffle::Feed;
 use super::verbs::{Step, each_part};
@@ -29,6 +30,10 @@ enum Made {
         lower: bool,
         finder: WordFinder,
     },
+    Ngrams {
+        rows: Ngrams,
+        finder: WordFinder,
+    },
     /// The field with this number.
     Field {
         by: Vec<u8>,
@@ -45,6 +50,10 @@ impl Fused {
                 How::Words { lower } => {
                     let finder = WordFinder::default();
                     (front, at, parts, Made::Words { lower, finder })
+                }
+                How::Ngrams { count, lower } => {
+                    let (rows, finder) = (Ngrams::new(count, lower), WordFinder::default());
+                    (front, at, parts, Made::Ngrams { rows, finder })
                 }
                 _ => return (None, steps),
             },
@@ -79,10 +88,8 @@ impl Fused {
         is_full: &dyn Fn() -> bool,
         pairs: PairSink<'_>,
     ) -> std::result::Result<(), (usize, Error)> {
-        if self
-            .waits(lines, feed, is_full, pairs)
-            .map_err(|error| (0, error))?
-        {
+        let waits = self.waits((lines, true), feed, is_full, pairs);
+        if waits.map_err(|error| (0, error))? {
             return Ok(());
         }
         match &mut self.made {
@@ -95,6 +102,10 @@ impl Fused {
                     });
                     return each.map_err(|error| (0, error));
                 }
+            }
+            Made::Ngrams { .. } => {
+                let fed = self.feed_text(lines, feed, pairs);
+                return fed.map_err(|error| (0, error));
             }
             Made::Field { by, number } => {
                 if ends_no_line(by) {
@@ -137,28 +148,37 @@ impl Fused {
             Value::Null => return self.parts.of_null(),
             value => value.bytes(),
         };
-        if self.waits(text, feed, is_full, pairs)? {
+        if self.waits((text, false), feed, is_full, pairs)? {
             return Ok(());
         }
         self.feed_text(text, feed, pairs)
     }
 
-    /// Whether `text` is of so many words that they are fed as there is room: then that has begun.
+    /// Has `text` begin, which are texts of a line each where that is said. Whether it is of so many words that they are fed as there is
+    /// room: then they are.
     fn waits(
         &mut self,
-        text: &[u8],
+        (text, by_lines): (&[u8], bool),
         feed: &mut Feed,
         is_full: &dyn Fn() -> bool,
         pairs: PairSink<'_>,
     ) -> Result<bool> {
         // The text in front was so long that it cannot wait.
         self.go_on(feed, &|| false, pairs)?;
-        let is_long = matches!(self.made, Made::Words { .. }) && WordsLeft::may_be_of(text);
-        if is_long {
-            self.left = WordsLeft::of(text);
-            self.go_on(feed, is_full, pairs)?;
-        }
-        Ok(is_long)
+        let words_each = match &mut self.made {
+            Made::Words { .. } => 1,
+            Made::Ngrams { rows, .. } => {
+                rows.begin(by_lines);
+                rows.count()
+            }
+            Made::Field { .. } => return Ok(false),
+        };
+        let Some(left) = WordsLeft::of(text, words_each) else {
+            return Ok(false);
+        };
+        self.left = left;
+        self.go_on(feed, is_full, pairs)?;
+        Ok(true)
     }
 
     /// Feeds words for which there was no room until `is_full`.
@@ -185,6 +205,7 @@ impl Fused {
         !self.left.is_empty()
     }
 
+    /// Feeds those of a text, or of a piece of it that begins and ends between words.
     fn feed_text(&mut self, text: &[u8], feed: &mut Feed, pairs: PairSink<'_>) -> Result<()> {
         match &mut self.made {
             Made::Words { lower, finder } => match finder.ascii(text, *lower) {
@@ -197,6 +218,10 @@ impl Fused {
                     Ok(())
                 }),
             },
+            Made::Ngrams { rows, finder } => rows.each(text, finder, |row| {
+                feed.add_key(row, pairs);
+                Ok(())
+            }),
             Made::Field { by, number } => {
                 let (mut field, mut count) = (&text[..0], 0);
                 each_part(text, by, |part| {
@@ -225,7 +250,7 @@ mod tests {
     use crate::pipeline::column::Type;
     use crate::pipeline::count_bytes::take_count;
     use crate::pipeline::shuffle::Shuffle;
-    use crate::pipeline::{count, fields, words};
+    use crate::pipeline::{count, fields, ngrams, words};
 
     /// Lines of a few letters, tabs, spaces and bytes that are no ASCII; some end in `\r\n`, and the last may have no end.
     fn text(seed: u64) -> Vec<u8> {
@@ -287,8 +312,12 @@ mod tests {
         };
         let told = |(at, error): (usize, Error)| (at, error.cause.clone());
         if at_once {
-            let fed = fused.feed_lines(lines, &mut feed, &|| false, &mut pairs);
+            // There is room for one piece of a long text at a time.
+            let fed = fused.feed_lines(lines, &mut feed, &|| true, &mut pairs);
             fed.map_err(told)?;
+            while fused.is_held() {
+                fused.go_on(&mut feed, &|| true, &mut pairs).unwrap();
+            }
         } else {
             let mut from = 0;
             for line in lines.split_inclusive(|&byte| byte == b'\n') {
@@ -300,6 +329,62 @@ mod tests {
         }
         feed.end_some(&mut pairs);
         Ok(found)
+    }
+
+    /// How often each row of `count` words comes, by a plain model: rows of ASCII and of any other letters.
+    fn rows_of(lines: &[u8], count: usize, lower: bool) -> BTreeMap<Vec<u8>, u64> {
+        let mut wanted = BTreeMap::new();
+        for line in std::str::from_utf8(lines).unwrap().split('\n') {
+            let words = line.split(|letter: char| !letter.is_alphanumeric());
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            for row in words.windows(count) {
+                let row = row.join(" ");
+                let row = if lower { row.to_lowercase() } else { row };
+                *wanted.entry(row.into_bytes()).or_insert(0) += 1;
+            }
+        }
+        wanted
+    }
+
+    /// Of one line the last words may stand at the border of a piece, with nothing but its end behind them.
+    #[test]
+    fn rows_of_words_end_with_their_lines() {
+        let check = |lines: &[u8], number: usize, lower: bool, told: &str| {
+            let rows = match lower {
+                true => ngrams("key", number).lower(),
+                false => ngrams("key", number),
+            };
+            let wanted = rows_of(lines, number, lower);
+            for at_once in [true, false] {
+                let found = counted(&rows, &[], lines, at_once).unwrap();
+                assert!(found == wanted, "{told}, {number} words, {at_once}");
+            }
+            wanted.len()
+        };
+        for seed in 0..400 {
+            let lines = text(seed);
+            for (number, lower) in [(1, false), (2, true), (3, false), (7, true)] {
+                check(&lines, number, lower, &format!("seed {seed}"));
+            }
+        }
+        // So long that they are fed piece by piece, with many ends of lines in a piece and few.
+        for between in [" ", "é ", ",\r\n", "\n\n", " \n "] {
+            let mut lines = String::new();
+            for word in 0..120_000_u64 {
+                lines += &format!("w{}", word * word % 1009);
+                lines += match word * word % 67 {
+                    0 | 1 | 4 => between,
+                    9 => "\n",
+                    _ => " ",
+                };
+            }
+            let rows = check(lines.as_bytes(), 3, false, &format!("{between:?}"));
+            assert!(rows > 1000, "{rows}");
+        }
+        // Rows of so many words that each piece makes few of them.
+        let long = format!("{}\n", "a bc ".repeat(1000)).repeat(3) + &"d ".repeat(1001);
+        assert_eq!(check(long.as_bytes(), 900, false, "long rows"), 3);
+        assert_eq!(check(long.as_bytes(), 3000, false, "too long rows"), 0);
     }
 
     #[test]

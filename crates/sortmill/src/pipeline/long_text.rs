@@ -4,8 +4,9 @@
 use super::aggregate::Owned;
 use super::column::{Value, row};
 use super::letters::WordFinder;
+use super::ngrams::Ngrams;
 use super::parts::{How, Parts};
-use super::verbs::{Sink, rows_of_words};
+use super::verbs::Sink;
 use crate::error::Result;
 
 /// What becomes of a record may have so many bytes without being waited for: any mapper has room for that.
@@ -19,15 +20,14 @@ const AROUND_BYTES: usize = 32;
 pub(super) struct Cutting {
     /// Where its record begins in its slab.
     pub place: u32,
-    /// Its bytes, or its words, one behind the other.
     text: Vec<u8>,
-    /// Where in these each word begins, of those of which rows are made, and where a next one would.
-    starts: Vec<usize>,
+    /// What makes rows of its words.
+    rows: Option<Ngrams>,
     /// What stays of the record.
     kept: Vec<Owned>,
     /// Bytes of each record that is made besides the part.
     beside_bytes: usize,
-    /// The byte to go on with, or the row; `None` at the end.
+    /// The byte to go on with; `None` at the end.
     from: Option<usize>,
 }
 
@@ -39,38 +39,21 @@ impl Cutting {
         text: &[u8],
         kept: impl Iterator<Item = Value<'v>> + Clone,
         place: u32,
-        finder: &mut WordFinder,
-    ) -> Result<Option<Box<Self>>> {
-        let words_each = match parts.how {
-            How::Words { .. } | How::Split { .. } => 1,
-            How::Ngrams { count, .. } => count,
-            How::Fields { .. } | How::Extract { .. } => return Ok(None),
-        };
+    ) -> Option<Box<Self>> {
+        let words_each = parts.words_each()?;
         let kept_bytes: usize = kept.clone().map(|value| value.bytes().len() + 9).sum();
         let beside_bytes = AROUND_BYTES + kept_bytes;
-        if !may_be_much(text.len(), beside_bytes, words_each) {
-            return Ok(None);
-        }
-        let mut cutting = Self {
-            place,
-            text: Vec::new(),
-            starts: Vec::new(),
-            kept: kept.map(Owned::new).collect(),
-            beside_bytes,
-            from: Some(0),
+        let cutting = || {
+            Box::new(Self {
+                place,
+                text: text.to_vec(),
+                rows: parts.rows_of_words(),
+                kept: kept.map(Owned::new).collect(),
+                beside_bytes,
+                from: Some(0),
+            })
         };
-        match parts.how {
-            How::Ngrams { lower, .. } => {
-                rows_of_words(
-                    finder,
-                    text,
-                    lower,
-                    (&mut cutting.text, &mut cutting.starts),
-                )?;
-            }
-            _ => cutting.text.extend_from_slice(text),
-        }
-        Ok(Some(Box::new(cutting)))
+        may_be_much(text.len(), beside_bytes, words_each).then(cutting)
     }
 
     /// Hands over what becomes of it until `is_full`; answers whether that was all.
@@ -83,11 +66,11 @@ impl Cutting {
     ) -> Result<bool> {
         let Self {
             text,
-            starts,
+            rows,
             kept,
             beside_bytes: beside,
             ..
-        } = &*self;
+        } = self;
         let beside = *beside;
         let mut put = |part: &[u8]| {
             let get = |number: usize| {
@@ -99,9 +82,16 @@ impl Cutting {
         let mut from = self.from;
         while let Some(at) = from {
             from = match &parts.how {
-                How::Words { lower } => words((text, at), *lower, beside, finder, &mut put)?,
+                How::Words { lower } => {
+                    let see = |piece: &[u8]| finder.each(piece, *lower, &mut put);
+                    words((text, at), beside, 1, see)?
+                }
                 How::Split { by } => split((text, at), by, beside, &mut put)?,
-                How::Ngrams { count, .. } => rows((text, at), (starts, *count), beside, &mut put)?,
+                How::Ngrams { count, .. } => {
+                    let rows = rows.as_mut().expect("they are made of such a text");
+                    let see = |piece: &[u8]| rows.each(piece, finder, &mut put);
+                    words((text, at), beside, *count, see)?
+                }
                 How::Fields { .. } | How::Extract { .. } => None,
             };
             if is_full() {
@@ -120,25 +110,22 @@ fn may_be_much(bytes: usize, beside: usize, words_each: usize) -> bool {
     most.saturating_add(bytes.saturating_mul(words_each)) > AT_ONCE_BYTES
 }
 
-/// The words that wait of a text that is nothing but them, from a byte on.
+/// The words that wait of a text that is nothing but them, or rows of them, from a byte on.
 #[derive(Default)]
 pub(super) struct WordsLeft {
     text: Vec<u8>,
     at: usize,
+    words_each: usize,
 }
 
 impl WordsLeft {
-    /// Whether words of `text` may have to wait.
-    pub fn may_be_of(text: &[u8]) -> bool {
-        may_be_much(text.len(), AROUND_BYTES, 1)
-    }
-
-    /// Those of `text`.
-    pub fn of(text: &[u8]) -> Self {
-        Self {
+    /// Those of `text`, or its rows of so many, if they may have to wait.
+    pub fn of(text: &[u8], words_each: usize) -> Option<Self> {
+        may_be_much(text.len(), AROUND_BYTES, words_each).then(|| Self {
             text: text.to_vec(),
             at: 0,
-        }
+            words_each,
+        })
     }
 
     /// Whether there are any.
@@ -157,7 +144,8 @@ impl WordsLeft {
     ) -> Result<()> {
         while !self.is_empty() {
             let rest = &self.text[self.at..];
-            let piece = &rest[..piece_of_words(rest, AROUND_BYTES).unwrap_or(rest.len())];
+            let end = piece_of_words(rest, AROUND_BYTES, self.words_each);
+            let piece = &rest[..end.unwrap_or(rest.len())];
             self.at += piece.len();
             put(piece)?;
             if is_full() {
@@ -173,23 +161,22 @@ impl WordsLeft {
 
 type Put<'p> = &'p mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// The words from byte `at` on, of a piece that ends between two words; where the next piece begins.
+/// Has a piece seen, from byte `at` on, that ends between two words; where the next piece begins.
 fn words(
     (text, at): (&[u8], usize),
-    lower: bool,
     beside: usize,
-    finder: &mut WordFinder,
-    put: Put<'_>,
+    words_each: usize,
+    see: impl FnOnce(&[u8]) -> Result<()>,
 ) -> Result<Option<usize>> {
     let rest = &text[at..];
-    let end = piece_of_words(rest, beside);
-    finder.each(&rest[..end.unwrap_or(rest.len())], lower, put)?;
+    let end = piece_of_words(rest, beside, words_each);
+    see(&rest[..end.unwrap_or(rest.len())])?;
     Ok(end.map(|end| at + end))
 }
 
-/// Where the words end that are handed over at once, if there are more.
-fn piece_of_words(text: &[u8], beside: usize) -> Option<usize> {
-    let wanted = PIECE_BYTES / (beside / 2 + 1) + 1;
+/// Where the words end that are handed over at once, or rows of so many, if there are more.
+fn piece_of_words(text: &[u8], beside: usize, words_each: usize) -> Option<usize> {
+    let wanted = PIECE_BYTES / words_each.saturating_add(beside / 2) + 1;
     let end = text.get(wanted..).and_then(border);
     end.map(|end| wanted + end)
 }
@@ -241,24 +228,6 @@ fn split(
         from += found + by.len();
     }
     Ok(Some(from))
-}
-
-/// Rows of `count` words that begin in `starts`, from number `at` on; the number of the row behind them.
-fn rows(
-    (words, at): (&[u8], usize),
-    (starts, count): (&[usize], usize),
-    beside: usize,
-    put: Put<'_>,
-) -> Result<Option<usize>> {
-    let all = starts.len().saturating_sub(count);
-    let (mut number, mut made) = (at, 0);
-    while number < all && made < PIECE_BYTES {
-        let row = &words[starts[number]..starts[number + count] - 1];
-        put(row)?;
-        made += row.len() + beside;
-        number += 1;
-    }
-    Ok((number < all).then_some(number))
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

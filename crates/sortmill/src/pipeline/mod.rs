@@ -48,6 +48,7 @@ mod long_text;
 mod look;
 mod mix;
 mod needed;
+mod ngrams;
 mod observe;
 mod order;
 mod parts;

@@ -2,6 +2,7 @@
 //! expression finds. `verbs.rs` does it.
 
 use super::column::{Column, Type};
+use super::ngrams::Ngrams;
 use super::patterns::Pattern;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -147,6 +148,23 @@ impl Parts {
         }
         let cause = format!("it has {found} fields where {wanted} are expected");
         Err(Error::new(ErrorKind::Input, "reading fields", cause))
+    }
+
+    /// Of how many words each part is made, where a text may become many parts.
+    pub(super) fn words_each(&self) -> Option<usize> {
+        match self.how {
+            How::Words { .. } | How::Split { .. } => Some(1),
+            How::Ngrams { count, .. } => Some(count),
+            How::Fields { .. } | How::Extract { .. } => None,
+        }
+    }
+
+    /// What makes its rows of words, if it is that.
+    pub(super) fn rows_of_words(&self) -> Option<Ngrams> {
+        match self.how {
+            How::Ngrams { count, lower } => Some(Ngrams::new(count, lower)),
+            _ => None,
+        }
     }
 
     /// Its name, for people.

@@ -17,6 +17,7 @@ use super::gather::{Batches, Batching};
 use super::letters::WordFinder;
 use super::lists::{Unpack, Unpacking};
 use super::long_text::Cutting;
+use super::ngrams::Ngrams;
 use super::observe::Observe;
 use super::parts::{How, Parts};
 use super::patterns::Pattern;
@@ -145,8 +146,7 @@ pub(super) struct Steps {
 #[derive(Default)]
 struct Scratch {
     finder: WordFinder,
-    text: Vec<u8>,
-    starts: Vec<usize>,
+    rows: Option<Ngrams>,
     found: Option<CaptureLocations>,
     /// Where the last record lies that one was made of, and how many have come from there.
     place: Option<Place>,
@@ -348,14 +348,14 @@ fn go(
         Step::Batches(_) => Ok(()),
         Step::Parts { at, parts } => match record[*at] {
             Value::Null => parts.of_null(),
-            value if is_begun(parts, value.bytes(), &[], (record, going.place), scratch)? => {
+            value if is_begun(parts, value.bytes(), &[], (record, going.place), scratch) => {
                 drain(steps, going, sink)
             }
             value => cut(parts, value.bytes(), scratch, next),
         },
         Step::PartsBeside { at, kept, parts } => match record[*at] {
             Value::Null => parts.of_null(),
-            value if is_begun(parts, value.bytes(), kept, (record, going.place), scratch)? => {
+            value if is_begun(parts, value.bytes(), kept, (record, going.place), scratch) => {
                 drain(steps, going, sink)
             }
             value => cut(parts, value.bytes(), scratch, &mut |made| {
@@ -466,28 +466,10 @@ fn is_begun(
     kept: &[usize],
     (record, place): (&[Value<'_>], u32),
     scratch: &mut Scratch,
-) -> Result<bool> {
+) -> bool {
     let kept = kept.iter().map(|&at| record[at]);
-    scratch.cutting = Cutting::of(parts, text, kept, place, &mut scratch.finder)?;
-    Ok(scratch.cutting.is_some())
-}
-
-/// Puts the words of `text` one behind the other, each with a space behind it, and where each begins; at last where the next one
-/// would.
-pub(super) fn rows_of_words(
-    finder: &mut WordFinder,
-    text: &[u8],
-    lower: bool,
-    (row, starts): (&mut Vec<u8>, &mut Vec<usize>),
-) -> Result<()> {
-    finder.each(text, lower, |word| {
-        starts.push(row.len());
-        row.extend_from_slice(word);
-        row.push(b' ');
-        Ok(())
-    })?;
-    starts.push(row.len());
-    Ok(())
+    scratch.cutting = Cutting::of(parts, text, kept, place);
+    scratch.cutting.is_some()
 }
 
 fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Result<()> {
@@ -496,17 +478,11 @@ fn cut(parts: &Parts, text: &[u8], scratch: &mut Scratch, next: Sink<'_>) -> Res
             .finder
             .each(text, *lower, |word| next(&[Value::Bytes(word)])),
         How::Ngrams { count, lower } => {
-            let Scratch {
-                finder,
-                text: row,
-                starts,
-                ..
-            } = scratch;
-            row.clear();
-            starts.clear();
-            rows_of_words(finder, text, *lower, (row, starts))?;
-            let mut ranges = starts.windows(count.saturating_add(1));
-            ranges.try_for_each(|of| next(&[Value::Bytes(&row[of[0]..of[*count] - 1])]))
+            let rows = scratch
+                .rows
+                .get_or_insert_with(|| Ngrams::new(*count, *lower));
+            rows.begin(false);
+            rows.each(text, &mut scratch.finder, |row| next(&[Value::Bytes(row)]))
         }
         How::Extract { pattern } => pattern.extract(text, &parts.made, &mut scratch.found, next),
         How::Split { by } => each_part(text, by, |part| next(&[Value::Bytes(part)])),
