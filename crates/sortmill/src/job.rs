@@ -10,6 +10,7 @@ use crate::batch::Records;
 use crate::cluster::On;
 use crate::columns::Columns;
 use crate::disk::Figures;
+use crate::emit::Emitter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::line_keys::LineOrder;
@@ -174,7 +175,7 @@ pub type JoinFn = Arc<dyn Fn(u64) -> Box<dyn Join> + Send + Sync>;
 
 /// A function of sorted records, one after the other, `None` after a partition's last; it hands what
 /// comes out to its second argument. It may keep state between calls.
-pub type Reducer = Box<dyn FnMut(Option<&[u8]>, &mut dyn FnMut(&[u8])) + Send>;
+pub type Reducer = Box<dyn FnMut(Option<&[u8]>, &mut Emitter<'_>) + Send>;
 
 /// Makes the reducer of one partition.
 pub type ReduceFn = Arc<dyn Fn() -> Reducer + Send + Sync>;

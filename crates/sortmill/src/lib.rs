@@ -20,6 +20,7 @@ pub mod compare;
 pub mod counts;
 pub mod disk;
 pub mod doctor;
+pub mod emit;
 pub mod error;
 pub mod fingerprint;
 pub mod forecast;

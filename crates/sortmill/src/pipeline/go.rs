@@ -10,6 +10,7 @@
 //! next job after a kill.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -35,6 +36,7 @@ use super::verbs::{Going, Step, Steps};
 use super::write::write_plain;
 use super::{Node, NodeKind, Pipeline, Settings};
 use crate::batch::{Pause, Records, Unread};
+use crate::emit::Emitter;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::job::{Boundaries, Input, Job, MapFn, Output, ReduceFn};
@@ -43,6 +45,7 @@ use crate::order::{Format, Separated};
 use crate::queue::Stop;
 use crate::report::Report;
 use crate::run;
+use crate::short::push_text;
 use crate::stage::read::Source;
 use crate::temp::{BETWEEN, Temp};
 use crate::text;
@@ -669,7 +672,7 @@ fn passing() -> ReduceFn {
     Arc::new(|| {
         Box::new(|pair, out| {
             if let Some((_, bytes)) = pair.and_then(halves) {
-                out(bytes);
+                out.put(bytes);
             }
         })
     })
@@ -689,52 +692,47 @@ fn drawing(draw: Draw) -> MapFn {
 /// Where the records of a reducer go.
 enum End {
     /// To the shuffle of the next phase.
-    Feed(Box<Feed>, Vec<u8>),
+    Feed(Box<Feed>),
     /// To the output.
-    Write(Writes, Vec<u8>),
+    Write(Writes),
 }
 
 impl End {
-    fn put(&mut self, record: &[Value<'_>], out: &mut dyn FnMut(&[u8])) -> Result<()> {
+    #[inline]
+    fn put(&mut self, record: &[Value<'_>], out: &mut Emitter<'_>) -> Result<()> {
         match self {
-            Self::Feed(feed, pair) => {
+            Self::Feed(feed) => {
                 let has_lengths = feed.makes_pairs();
                 feed.add(record, &mut |key, value| {
-                    put_pair(key, value, has_lengths, pair, out);
+                    put_pair(key, value, has_lengths, out);
                 });
+                Ok(())
             }
-            Self::Write(writes, text) => {
-                text.clear();
-                writes.write(record, text)?;
-                out(text);
-            }
+            Self::Write(writes) => out.put_with(|text| writes.write(record, text)),
         }
-        Ok(())
     }
 
-    fn end(&mut self, out: &mut dyn FnMut(&[u8])) {
-        if let Self::Feed(feed, pair) = self {
+    fn end(&mut self, out: &mut Emitter<'_>) {
+        if let Self::Feed(feed) = self {
             let has_lengths = feed.makes_pairs();
-            feed.end(&mut |key, value| put_pair(key, value, has_lengths, pair, out));
+            feed.end(&mut |key, value| put_pair(key, value, has_lengths, out));
         }
     }
 }
 
-fn put_pair(
-    key: &[u8],
-    value: &[u8],
-    has_lengths: bool,
-    pair: &mut Vec<u8>,
-    out: &mut dyn FnMut(&[u8]),
-) {
-    pair.clear();
-    if has_lengths {
-        pair.extend_from_slice(&(key.len() as u32).to_le_bytes());
-        pair.extend_from_slice(&(value.len() as u32).to_le_bytes());
+fn put_pair(key: &[u8], value: &[u8], has_lengths: bool, out: &mut Emitter<'_>) {
+    let write = |pair: &mut Vec<u8>| {
+        if has_lengths {
+            pair.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            pair.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        }
+        push_text(key, pair);
+        push_text(value, pair);
+        Ok::<_, Infallible>(())
+    };
+    match out.put_with(write) {
+        Ok(()) => {}
     }
-    pair.extend_from_slice(key);
-    pair.extend_from_slice(value);
-    out(pair);
 }
 
 /// Sorted pairs become records, go through the steps, and to the next phase or the output. What goes wrong ends the job.
@@ -753,10 +751,8 @@ fn reducer(
         let mut drain = Drain::new(&shuffle, &left, text_bytes as usize);
         let mut steps = Steps::new(&after);
         let mut end = match &next {
-            Some((next, state_bytes)) => {
-                End::Feed(Box::new(Feed::new(next, *state_bytes)), Vec::new())
-            }
-            None => End::Write(writes.clone(), Vec::new()),
+            Some((next, state_bytes)) => End::Feed(Box::new(Feed::new(next, *state_bytes))),
+            None => End::Write(writes.clone()),
         };
         let stop = stop.clone();
         let mut has_failed = false;

@@ -21,9 +21,7 @@ use sortmill_io::sync::{Mutex, MutexGuard, lock};
 use super::sorting::{Done, Phase};
 use super::tail::{Out, WayOut};
 use crate::error::Result;
-use crate::fingerprint::Fingerprint;
 use crate::metrics::{Meter, Stage, State};
-use crate::short::push_text;
 use crate::stage::write::Sink;
 
 /// What lies between workers.
@@ -93,22 +91,21 @@ impl<'p, 'a> Ahead<'p, 'a> {
         }
     }
 
-    /// Takes one record.
+    /// Takes `count` records, back to back.
     ///
     /// # Errors
     /// The job's, when it is ending.
-    #[inline]
-    pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+    pub fn put_all(&mut self, records: &[u8], count: u64, meter: &mut Meter<'_>) -> Result<()> {
         if self.turn.is_none() {
-            if self.bytes.len() + record.len() <= self.bytes_max {
-                push_text(record, &mut self.bytes);
-                self.records += 1;
+            if self.bytes.len() + records.len() <= self.bytes_max {
+                self.bytes.extend_from_slice(records);
+                self.records += count;
                 return Ok(());
             }
             self.take_turn(meter)?;
         }
         match &mut self.turn {
-            Some(turn) => turn.sink().put_made(record, meter),
+            Some(turn) => turn.sink().put_all_made(records, count, meter),
             None => unreachable!("it was just taken"),
         }
     }
@@ -186,23 +183,16 @@ impl<'a> Phase<'a> {
             // Not before the function is through with the unit in front.
             ahead.take_turn(meter)?;
         }
-        let mut way = WayOut {
-            shared: self.shared,
-            order: &self.order,
-            out: Out::Ahead(ahead),
-            makes: self.makes(Some(number), None),
-            gathered: Fingerprint::default(),
-            reduced: Fingerprint::default(),
-            dropped: Fingerprint::default(),
-        };
+        let (shared, makes) = ((self.shared, &self.order), self.makes(Some(number)));
+        let mut way = WayOut::new(shared, makes, Out::Ahead(ahead), None);
         give(&mut way, meter)?;
         let goes_on = self.goes_on(number + 1);
-        if goes_on && let Out::Ahead(ahead) = &mut way.out {
+        if goes_on && let Out::Ahead(ahead) = &mut way.made.out {
             ahead.take_turn(meter)?;
         }
         self.end_groups(goes_on, &mut way, meter)?;
-        let (gathered, reduced) = (way.gathered, way.reduced);
-        let Out::Ahead(ahead) = way.out else {
+        let (gathered, reduced) = (way.gathered, way.made.reduced);
+        let Out::Ahead(ahead) = way.made.out else {
             unreachable!("it was put there");
         };
         let (out, had_turn) = ahead.finish(meter)?;

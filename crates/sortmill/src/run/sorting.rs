@@ -592,13 +592,13 @@ impl<'a> Phase<'a> {
             let mut kept = sortmill_io::sync::lock(&self.sink);
             let sink = kept.get_or_insert_with(|| Sink::new(self.output, 0));
             let mut tail = sortmill_io::sync::lock(&self.tail);
-            let makes = match (&mut *tail, self.shared.job.yields.keeps_records()) {
-                (Tail::Parts(parts), _) => self.makes(Some(number), Some(parts)),
-                (_, true) => self.makes(Some(number), None),
-                (tail, false) => Makes::ByTail(tail),
+            let (makes, parts) = match (&mut *tail, self.shared.job.yields.keeps_records()) {
+                (Tail::Parts(parts), _) => (self.makes(Some(number)), Some(&mut **parts)),
+                (_, true) => (self.makes(Some(number)), None),
+                (tail, false) => (Makes::ByTail(tail), None),
             };
             let goes_on = self.goes_on(number + 1);
-            let unit = self.put_made(sink, (makes, goes_on), meter, done, give)?;
+            let unit = self.put_made((sink, parts), (makes, goes_on), meter, done, give)?;
             done.units.push((number, unit));
             drop((kept, tail));
             self.places.end_turn();
@@ -623,7 +623,7 @@ impl<'a> Phase<'a> {
 
     /// What becomes of a unit's records, whatever was made of those of others, unless it goes on with a group: then its turn has
     /// come. What has no number is no unit.
-    pub fn makes<'p>(&self, number: Option<usize>, parts: Option<&'p mut MadeParts>) -> Makes<'p> {
+    pub fn makes<'p>(&self, number: Option<usize>) -> Makes<'p> {
         let Some(make) = &self.shared.job.reduce else {
             return Makes::Same;
         };
@@ -634,7 +634,7 @@ impl<'a> Phase<'a> {
             }
             false => make(),
         };
-        Makes::Reduced(reducer, parts)
+        Makes::Reduced(reducer)
     }
 
     /// Behind a unit's last record: ends its groups, or leaves the function to the next unit, if that `goes_on` with the last of
@@ -648,7 +648,8 @@ impl<'a> Phase<'a> {
         if !goes_on {
             return way.reduce(None, meter);
         }
-        if let Makes::Reduced(reducer, _) = std::mem::replace(&mut way.makes, Makes::Same) {
+        way.end_reduced(meter)?;
+        if let Makes::Reduced(reducer) = std::mem::replace(&mut way.makes, Makes::Same) {
             *sortmill_io::sync::lock(&self.going_on) = Some(reducer);
         }
         Ok(())
@@ -662,38 +663,31 @@ impl<'a> Phase<'a> {
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
     ) -> Result<Fingerprint> {
-        self.put_made(sink, (self.makes(None, None), false), meter, done, give)
+        self.put_made((sink, None), (self.makes(None), false), meter, done, give)
     }
 
-    /// Puts what is made of records into a sink, where the next unit `goes_on` with a group or not. Answers the fingerprint of the
-    /// records.
+    /// Puts what is made of records into a sink, and the parts if there are some, where the next unit `goes_on` with a group or not.
+    /// Answers the fingerprint of the records.
     fn put_made(
         &self,
-        sink: &mut Sink<'a>,
+        (sink, parts): (&mut Sink<'a>, Option<&mut MadeParts>),
         (makes, goes_on): (Makes<'_>, bool),
         meter: &mut Meter<'_>,
         done: &mut Done,
         give: impl FnOnce(&mut WayOut<'_, 'a>, &mut Meter<'_>) -> Result<()>,
     ) -> Result<Fingerprint> {
         let (bytes_before, records_before) = (sink.bytes, sink.records);
-        let mut way = WayOut {
-            shared: self.shared,
-            order: &self.order,
-            out: Out::Sink(sink),
-            makes,
-            gathered: Fingerprint::default(),
-            reduced: Fingerprint::default(),
-            dropped: Fingerprint::default(),
-        };
+        let shared = (self.shared, &self.order);
+        let mut way = WayOut::new(shared, makes, Out::Sink(sink), parts);
         give(&mut way, meter)?;
         self.end_groups(goes_on, &mut way, meter)?;
         done.dropped.merge(&way.dropped);
-        let (gathered, reduced) = (way.gathered.without(&way.dropped), way.reduced);
-        drop(way);
+        let (gathered, reduced) = (way.gathered.without(&way.dropped), way.made.reduced);
         let written = match self.shared.job.reduce {
             None => &gathered,
             Some(_) => &reduced,
         };
+        drop(way);
         let out = (sink.bytes - bytes_before, sink.records - records_before);
         self.count_out((&gathered, written), out, meter, done);
         Ok(gathered)

@@ -9,6 +9,7 @@ use super::long::put_item;
 use super::made_parts::MadeParts;
 use super::sorting::{Done, Span};
 use crate::bodies::BodyReader;
+use crate::emit::{Emitted, Emitter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::job::{Job, Reducer};
@@ -81,8 +82,8 @@ impl Tail {
 pub enum Makes<'w> {
     /// They come out as they are.
     Same,
-    /// What a function makes of them, in parts if there are some.
-    Reduced(Reducer, Option<&'w mut MadeParts>),
+    /// What a function makes of them.
+    Reduced(Reducer),
     /// What units hand on to each other decides.
     ByTail(&'w mut Tail),
 }
@@ -100,16 +101,15 @@ impl Out<'_, '_> {
     fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         match self {
             Self::Sink(sink) => sink.put(record, meter),
-            Self::Ahead(ahead) => ahead.put(record, meter),
+            Self::Ahead(ahead) => ahead.put_all(record, 1, meter),
         }
     }
 
-    /// Puts what a function made of records.
-    #[inline]
-    fn put_made(&mut self, made: &[u8], meter: &mut Meter<'_>) -> Result<()> {
+    /// Puts what a function made of `count` records.
+    fn put_all_made(&mut self, made: &[u8], count: u64, meter: &mut Meter<'_>) -> Result<()> {
         match self {
-            Self::Sink(sink) => sink.put_made(made, meter),
-            Self::Ahead(ahead) => ahead.put(made, meter),
+            Self::Sink(sink) => sink.put_all_made(made, count, meter),
+            Self::Ahead(ahead) => ahead.put_all(made, count, meter),
         }
     }
 }
@@ -118,30 +118,54 @@ impl Out<'_, '_> {
 pub struct WayOut<'w, 'a> {
     pub shared: &'w Shared<'w>,
     pub order: &'w Order,
-    pub out: Out<'w, 'a>,
     pub makes: Makes<'w>,
     /// What came out of the sorters.
     pub gathered: Fingerprint,
-    /// What a reduce function made.
-    pub reduced: Fingerprint,
     /// What of it did not come out, because enough had.
     pub dropped: Fingerprint,
+    /// What a reduce function made that has not come out yet.
+    emitted: Emitted,
+    pub made: MadeOut<'w, 'a>,
 }
 
-impl WayOut<'_, '_> {
+impl<'w, 'a> WayOut<'w, 'a> {
+    /// Nothing has come. What a function makes goes to `parts` if there are some.
+    pub fn new(
+        (shared, order): (&'w Shared<'w>, &'w Order),
+        makes: Makes<'w>,
+        out: Out<'w, 'a>,
+        parts: Option<&'w mut MadeParts>,
+    ) -> Self {
+        Self {
+            shared,
+            order,
+            makes,
+            gathered: Fingerprint::default(),
+            dropped: Fingerprint::default(),
+            emitted: Emitted::default(),
+            made: MadeOut {
+                shared,
+                out,
+                parts,
+                reduced: Fingerprint::default(),
+                failed: None,
+            },
+        }
+    }
+
     #[inline]
     pub fn put(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
         match self.makes {
-            Makes::Same => self.out.put(record, meter),
-            Makes::Reduced(..) => self.reduce(Some(record), meter),
+            Makes::Same => self.made.out.put(record, meter),
+            Makes::Reduced(_) => self.reduce(Some(record), meter),
             Makes::ByTail(_) => self.put_to_tail(record, meter),
         }
     }
 
     #[inline]
     fn put_to_tail(&mut self, record: &[u8], meter: &mut Meter<'_>) -> Result<()> {
-        let Self { out, makes, .. } = self;
-        let Makes::ByTail(tail) = makes else {
+        let out = &mut self.made.out;
+        let Makes::ByTail(tail) = &mut self.makes else {
             unreachable!("it was just seen");
         };
         match tail {
@@ -166,7 +190,7 @@ impl WayOut<'_, '_> {
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let key = self.shared.number;
-        if let (Makes::Same, Out::Sink(sink)) = (&self.makes, &mut self.out) {
+        if let (Makes::Same, Out::Sink(sink)) = (&self.makes, &mut self.made.out) {
             return put_item(sink, &mut self.gathered, key, item, bodies, meter);
         }
         let whole;
@@ -181,39 +205,81 @@ impl WayOut<'_, '_> {
         self.put(record, meter)
     }
 
-    /// Hands the next record to the reduce function, if there is one, or tells it that there is none.
+    /// Hands the next record to the reduce function, if there is one, or tells it that there is none: then all that it made goes on.
     pub fn reduce(&mut self, record: Option<&[u8]>, meter: &mut Meter<'_>) -> Result<()> {
-        let Makes::Reduced(reducer, parts) = &mut self.makes else {
+        let Makes::Reduced(reducer) = &mut self.makes else {
             return Ok(());
         };
-        let mut result = Ok(());
-        let (out, reduced, key) = (&mut self.out, &mut self.reduced, self.shared.number);
-        let plan = self.shared.plan;
-        let bytes_max = plan.record_bytes_max;
-        let is_free = self.shared.job.reduce_makes_bytes.is_some();
-        reducer(record, &mut |made| {
-            if result.is_err() {
-                return;
-            }
-            // What of it comes out.
-            let mut record = made;
-            let is_right = is_free || (plan.order.is_record(made) && made.len() <= bytes_max);
-            result = match (is_right, &mut *parts, &mut *out) {
-                (true, Some(parts), Out::Sink(sink)) => {
-                    parts.put(made, sink, meter).map(|told| record = told)
-                }
-                (true, _, out) => out.put_made(made, meter),
-                (false, ..) => Err(Error::new(
+        let made = &mut self.made;
+        let mut go_on = |emitted: &mut Emitted| made.put_on(emitted, meter);
+        reducer(record, &mut Emitter::new(&mut self.emitted, &mut go_on));
+        match record {
+            Some(_) => self.made.check(),
+            None => self.end_reduced(meter),
+        }
+    }
+
+    /// Puts out all that the reduce function made.
+    pub fn end_reduced(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        self.made.put_on(&mut self.emitted, meter);
+        self.made.check()
+    }
+}
+
+/// Where what a reduce function makes goes.
+pub struct MadeOut<'w, 'a> {
+    shared: &'w Shared<'w>,
+    pub out: Out<'w, 'a>,
+    /// Which of several files.
+    parts: Option<&'w mut MadeParts>,
+    /// What has come out.
+    pub reduced: Fingerprint,
+    failed: Option<Error>,
+}
+
+impl MadeOut<'_, '_> {
+    /// Puts out what was made, unless something went wrong before.
+    fn put_on(&mut self, emitted: &mut Emitted, meter: &mut Meter<'_>) {
+        if self.failed.is_none() {
+            self.failed = self.put(emitted, meter).err();
+        }
+        emitted.clear();
+    }
+
+    /// What went wrong.
+    #[inline]
+    fn check(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn put(&mut self, emitted: &Emitted, meter: &mut Meter<'_>) -> Result<()> {
+        let (plan, key) = (self.shared.plan, self.shared.number);
+        if self.shared.job.reduce_makes_bytes.is_none() {
+            let is_right = |record: &[u8]| {
+                plan.order.is_record(record) && record.len() <= plan.record_bytes_max
+            };
+            if let Some(wrong) = emitted.records().find(|record| !is_right(record)) {
+                return Err(Error::new(
                     ErrorKind::Usage,
                     "calling the reduce function",
                     format!(
                         "it made {} bytes that are not one record of the job's format",
-                        made.len()
+                        wrong.len()
                     ),
-                )),
-            };
-            reduced.add(record, key);
-        });
-        result
+                ));
+            }
+        }
+        if let (Some(parts), Out::Sink(sink)) = (&mut self.parts, &mut self.out) {
+            for made in emitted.records() {
+                let record = parts.put(made, sink, meter)?;
+                self.reduced.add(record, key);
+            }
+            return Ok(());
+        }
+        for record in emitted.records() {
+            self.reduced.add(record, key);
+        }
+        let count = emitted.count() as u64;
+        self.out.put_all_made(emitted.bytes(), count, meter)
     }
 }

@@ -60,7 +60,7 @@ fn sums() -> Reducer {
             (Some((key, sum)), Some((same, number))) if *key == same => *sum += number,
             _ => {
                 if let Some((key, sum)) = std::mem::replace(&mut open, next) {
-                    out(&record(key, sum));
+                    out.put(&record(key, sum));
                 }
             }
         }

@@ -309,7 +309,7 @@ mod planted {
             job.reduce = Some(Arc::new(|| {
                 Box::new(|pair, out| {
                     if let Some(pair) = pair {
-                        out(&pair[8..]);
+                        out.put(&pair[8..]);
                     }
                 })
             }));

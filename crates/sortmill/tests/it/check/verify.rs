@@ -120,7 +120,7 @@ fn reduced_records_need_no_order() {
         Box::new(|record, out| {
             if let Some(record) = record {
                 let turned: Vec<u8> = record.iter().map(|byte| !byte).collect();
-                out(&turned);
+                out.put(&turned);
             }
         })
     };

@@ -46,7 +46,7 @@ fn count_lines() -> ReduceFn {
                 return;
             }
             if let Some((line, count)) = current.take() {
-                out(&[format!("{count} ").as_bytes(), &line].concat());
+                out.put(&[format!("{count} ").as_bytes(), &line].concat());
             }
             current = record.map(|record| (record.to_vec(), 1));
         })
@@ -206,7 +206,7 @@ fn a_mapper_with_state_and_a_reducer_of_bytes() {
                 (Some((line, count)), Some((next, more))) if *line == next => *count += more,
                 (open, next) => {
                     if let Some((line, count)) = std::mem::replace(open, next) {
-                        out(&[&line, format!("={count};").as_bytes()].concat());
+                        out.put(&[&line, format!("={count};").as_bytes()].concat());
                     }
                 }
             }
@@ -270,17 +270,19 @@ fn a_group_larger_than_memory_goes_from_unit_to_unit() {
             if open != head {
                 if let Some(group) = &open {
                     let group = u64::from_be_bytes(group[..].try_into().unwrap());
-                    out(format!("{group:016x} has {number}\n").as_bytes());
+                    out.put(format!("{group:016x} has {number}\n").as_bytes());
                 }
                 (open, number) = (head, 0);
             }
             if let Some(pair) = pair {
-                out(&[
-                    format!("{number} ").as_bytes(),
-                    &pair[8 + HEAD_BYTES..],
-                    b"\n",
-                ]
-                .concat());
+                out.put(
+                    &[
+                        format!("{number} ").as_bytes(),
+                        &pair[8 + HEAD_BYTES..],
+                        b"\n",
+                    ]
+                    .concat(),
+                );
                 number += 1;
             }
         })
@@ -375,7 +377,7 @@ fn tells(part: fn(u64) -> u64, part_bytes: usize) -> ReduceFn {
             if let Some(line) = record {
                 let number = std::str::from_utf8(line).unwrap().trim_end();
                 let part = part(number.parse().unwrap()).to_le_bytes();
-                out(&[&part[..part_bytes], line].concat());
+                out.put(&[&part[..part_bytes], line].concat());
             }
         })
     })

@@ -241,7 +241,7 @@ fn same_reduce() -> ReduceFn {
     Arc::new(|| -> Reducer {
         Box::new(|record, out| {
             if let Some(record) = record {
-                out(record);
+                out.put(record);
             }
         })
     })

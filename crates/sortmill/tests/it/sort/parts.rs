@@ -569,8 +569,10 @@ fn what_cannot_be_cut_is_refused() {
     let case = Case::lines(vec![b"b\na\n".to_vec()]);
     let mut reduced = InParts::new(case.clone(), PartCut::Count(2));
     reduced.case.reduce = Some(std::sync::Arc::new(|| {
-        Box::new(|record: Option<&[u8]>, out: &mut dyn FnMut(&[u8])| {
-            record.map(out).unwrap_or_default();
+        Box::new(|record, out| {
+            if let Some(record) = record {
+                out.put(record);
+            }
         })
     }));
     let mut uniform = InParts::new(case.clone(), PartCut::Bytes(100));
