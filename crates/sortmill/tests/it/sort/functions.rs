@@ -1,6 +1,7 @@
 //! Map and reduce functions, held against the obvious model.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use sortmill::error::ErrorKind;
@@ -397,6 +398,53 @@ fn pieces_of_one(lost: bool) -> Framing {
         }),
         tail: b"end".to_vec(),
         held_bytes: 0,
+    }
+}
+
+/// What a function makes goes on many records at a time: what is no record among them is found, wherever it comes, and nothing comes out.
+#[test]
+fn what_a_function_makes_must_be_records() {
+    const COUNT: usize = 20_000;
+    let input: String = (0..COUNT).map(|number| format!("{number:05}\n")).collect();
+    for wrong_at in [None, Some(0), Some(1), Some(COUNT / 2), Some(COUNT - 1)] {
+        for all_at_end in [false, true] {
+            for wrong in [&b"no end"[..], b"", b"two\nlines\n"] {
+                let reduce = move || -> Reducer {
+                    let (mut number, mut kept) = (0, Vec::new());
+                    Box::new(move |record, out| {
+                        if let Some(record) = record {
+                            let is_wrong = wrong_at == Some(number);
+                            let made = if is_wrong { wrong } else { record };
+                            match all_at_end {
+                                true => kept.push(made.to_vec()),
+                                false => out.put(made),
+                            }
+                            number += 1;
+                        } else {
+                            kept.iter().for_each(|record| out.put(record));
+                        }
+                    })
+                };
+                let sim = Sim::new(1);
+                sim.put("/in", input.as_bytes());
+                let output = Output::Path("/out".into());
+                let mut job = Job::new(vec![Input::Path("/in".into())], output, Format::Lines);
+                job.memory_bytes = Some(64 << 20);
+                job.tuning.partition_count = Some(1);
+                job.reduce = Some(Arc::new(reduce));
+                let told = format!("{wrong_at:?}, {all_at_end}, {wrong:?}");
+                match (run::sort(&job, &sim, &Stop::new()), wrong_at) {
+                    (Ok(_), None) => assert!(sim.get("/out").unwrap() == input.as_bytes()),
+                    (Err(error), Some(_)) => {
+                        assert_eq!(error.kind, ErrorKind::Usage, "{told}");
+                        let cause = format!("it made {} bytes that are not one", wrong.len());
+                        assert!(error.to_string().contains(&cause), "{told}: {error}");
+                        assert_eq!(sim.names(), [Path::new("/in")], "{told}");
+                    }
+                    (result, _) => panic!("{told}: {:?}", result.map(|_| ())),
+                }
+            }
+        }
     }
 }
 
