@@ -4,7 +4,7 @@
 
 use crate::short::push_text;
 
-/// Records go on from so many bytes on: that many lie near a processor until then.
+/// Records go on from so many bytes on, with one more for each of them: that many lie near a processor until then.
 const FULL_BYTES: usize = 16 << 10;
 /// More memory than that is kept for no record.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -87,9 +87,10 @@ impl<'e> Emitter<'e> {
 
     #[inline]
     fn end(&mut self) {
-        let end = self.emitted.bytes.len();
-        self.emitted.ends.push(end);
-        if end >= FULL_BYTES {
+        let Emitted { bytes, ends } = self.emitted;
+        ends.push(bytes.len());
+        // Records of no bytes are some, too.
+        if bytes.len() + ends.len() >= FULL_BYTES {
             (self.go_on)(self.emitted);
         }
     }
@@ -111,8 +112,9 @@ mod tests {
             turns += 1;
         };
         let mut wanted = Vec::new();
+        let no_bytes = std::iter::repeat_n(0, 3 * FULL_BYTES);
         let mut emitter = Emitter::new(&mut emitted, &mut go_on);
-        for length in (0..3000).chain([4 * KEPT_BYTES_MAX, 0, 1]) {
+        for length in (0..3000).chain([4 * KEPT_BYTES_MAX, 0, 1]).chain(no_bytes) {
             let record = vec![length as u8; length];
             if length % 2 == 0 {
                 emitter.put(&record);
@@ -134,5 +136,10 @@ mod tests {
         assert!(found == wanted);
         assert!(turns > 100, "{turns}");
         assert!(emitted.bytes.capacity() <= 2 * KEPT_BYTES_MAX);
+        assert!(
+            emitted.ends.capacity() <= FULL_BYTES,
+            "{}",
+            emitted.ends.capacity()
+        );
     }
 }

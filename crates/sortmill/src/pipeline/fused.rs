@@ -165,15 +165,11 @@ impl Fused {
     ) -> Result<bool> {
         // The text in front was so long that it cannot wait.
         self.go_on(feed, &|| false, pairs)?;
-        let words_each = match &mut self.made {
-            Made::Words { .. } => 1,
-            Made::Ngrams { rows, .. } => {
-                rows.begin(by_lines);
-                rows.count()
-            }
-            Made::Field { .. } => return Ok(false),
-        };
-        let Some(left) = WordsLeft::of(text, words_each) else {
+        if let Made::Ngrams { rows, .. } = &mut self.made {
+            rows.begin(by_lines);
+        }
+        let words_each = self.parts.words_each();
+        let Some(left) = words_each.and_then(|words_each| WordsLeft::of(text, words_each)) else {
             return Ok(false);
         };
         self.left = left;
@@ -219,7 +215,7 @@ impl Fused {
                 }),
             },
             Made::Ngrams { rows, finder } => rows.each(text, finder, |row| {
-                feed.add_key(row, pairs);
+                feed.add(&[Value::Bytes(row)], pairs);
                 Ok(())
             }),
             Made::Field { by, number } => {

@@ -27,11 +27,6 @@ impl Ngrams {
         }
     }
 
-    /// How many words a row has.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
     /// A text begins, or with `by_lines` lines that are a text each.
     pub fn begin(&mut self, by_lines: bool) {
         self.by_lines = by_lines;

@@ -148,7 +148,6 @@ impl<'w, 'a> WayOut<'w, 'a> {
                 out,
                 parts,
                 reduced: Fingerprint::default(),
-                failed: None,
             },
         }
     }
@@ -210,23 +209,29 @@ impl<'w, 'a> WayOut<'w, 'a> {
         let Makes::Reduced(reducer) = &mut self.makes else {
             return Ok(());
         };
-        let made = &mut self.made;
-        let mut go_on = |emitted: &mut Emitted| made.put_on(emitted, meter);
+        let (made, mut result) = (&mut self.made, Ok(()));
+        let mut go_on = |emitted: &mut Emitted| {
+            if result.is_ok() {
+                result = made.put(emitted, meter);
+            }
+            emitted.clear();
+        };
         reducer(record, &mut Emitter::new(&mut self.emitted, &mut go_on));
         match record {
-            Some(_) => self.made.check(),
-            None => self.end_reduced(meter),
+            Some(_) => result,
+            None => result.and_then(|()| self.end_reduced(meter)),
         }
     }
 
     /// Puts out all that the reduce function made.
     pub fn end_reduced(&mut self, meter: &mut Meter<'_>) -> Result<()> {
-        self.made.put_on(&mut self.emitted, meter);
-        self.made.check()
+        self.made.put(&self.emitted, meter)?;
+        self.emitted.clear();
+        Ok(())
     }
 }
 
-/// Where what a reduce function makes goes.
+/// Where records go, and what of them a reduce function made.
 pub struct MadeOut<'w, 'a> {
     shared: &'w Shared<'w>,
     pub out: Out<'w, 'a>,
@@ -234,24 +239,10 @@ pub struct MadeOut<'w, 'a> {
     parts: Option<&'w mut MadeParts>,
     /// What has come out.
     pub reduced: Fingerprint,
-    failed: Option<Error>,
 }
 
 impl MadeOut<'_, '_> {
-    /// Puts out what was made, unless something went wrong before.
-    fn put_on(&mut self, emitted: &mut Emitted, meter: &mut Meter<'_>) {
-        if self.failed.is_none() {
-            self.failed = self.put(emitted, meter).err();
-        }
-        emitted.clear();
-    }
-
-    /// What went wrong.
-    #[inline]
-    fn check(&mut self) -> Result<()> {
-        self.failed.take().map_or(Ok(()), Err)
-    }
-
+    /// Puts out what was made.
     fn put(&mut self, emitted: &Emitted, meter: &mut Meter<'_>) -> Result<()> {
         let (plan, key) = (self.shared.plan, self.shared.number);
         if self.shared.job.reduce_makes_bytes.is_none() {

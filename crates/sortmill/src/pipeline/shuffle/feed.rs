@@ -131,13 +131,6 @@ impl Feed {
         tallies.expect("it takes keys").add_word(text, word, pairs);
     }
 
-    /// The same of a record that is `key`.
-    #[inline(always)]
-    pub fn add_key(&mut self, key: &[u8], pairs: PairSink<'_>) {
-        let tallies = self.tallies.as_mut().expect("it takes keys");
-        tallies.add(key, &[Value::Bytes(key)], pairs);
-    }
-
     fn add_any(&mut self, record: &[Value<'_>], pairs: PairSink<'_>) {
         if self.near.is_some() && self.add_near(record, pairs) {
             return;
